@@ -22,7 +22,7 @@ pub(crate) use selection::Patterns;
 pub use selection::{Selection, SelectionError, Shard, ShardError};
 
 /// An issue and its repository at a base commit, with the golden patches.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Instance {
     /// Id of the instance, unique in its dataset.
     pub instance_id: String,

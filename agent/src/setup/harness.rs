@@ -88,16 +88,8 @@ pub async fn instance_at(
         // A plain folder has no commit.
         base_commit: source.commit.unwrap_or_default(),
         problem_statement: issue,
-        hints_text: None,
-        created_at: None,
-        version: None,
-        environment_setup_commit: None,
-        patch: None,
-        test_patch: None,
-        fail_to_pass: None,
-        pass_to_pass: None,
-        other: serde_json::Map::new(),
         repo: source.name,
+        ..Instance::default()
     };
     Ok((instance, source.notes))
 }
