@@ -10,7 +10,6 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RunningService};
 use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::Value;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
 use testwright_tools::DIGEST;
 use testwright_tools::config::Config;
@@ -47,7 +46,7 @@ pub fn toolbox() -> Result<&'static Path, SandboxError> {
     if cfg!(not(target_feature = "crt-static")) {
         let what = "this testwright is linked dynamically, and would not start in a sandbox; build it in its own folder, \
                     or with RUSTFLAGS='-C target-feature=+crt-static' and --target host-tuple";
-        return Err(SandboxError::new(ErrorKind::System, what));
+        return Err(SandboxError::system(what));
     }
     // This path works even if the file has been replaced since.
     Ok(Path::new("/proc/self/exe"))
@@ -171,10 +170,10 @@ impl Connection {
                 refused: result.is_error == Some(true),
                 ended: false,
             }),
-            Ok(Err(ServiceError::McpError(error))) => Err(SandboxError::new(
-                ErrorKind::System,
-                format!("run `{tool}` in the sandbox: {}", error.message),
-            )),
+            Ok(Err(ServiceError::McpError(error))) => {
+                let text = format!("run `{tool}` in the sandbox: {}", error.message);
+                Err(SandboxError::system(text))
+            }
             Ok(Err(error)) => Err(self.gone(&error)),
             Err(_) => Err(self.dead(&format!("the toolbox did not answer a call of `{tool}`"))),
         }
@@ -289,7 +288,7 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
     } else {
         format!("talk to the sandbox: {what} (it printed: {printed})")
     };
-    SandboxError::new(ErrorKind::Dead, message)
+    SandboxError::dead(message)
 }
 
 /// Copies the toolbox into a sandbox, and returns its path.
@@ -306,7 +305,7 @@ pub(super) fn confine(program: &Path, config: &Config) -> Result<Vec<String>, Sa
 
 fn not_encoded(error: serde_json::Error) -> SandboxError {
     let text = format!("encode the toolbox's settings: {error}");
-    SandboxError::new(ErrorKind::System, text)
+    SandboxError::system(text)
 }
 
 #[cfg(test)]

@@ -283,8 +283,7 @@ impl Session {
     pub async fn fresh(&self) -> Result<Session, SandboxError> {
         match &self.fresh {
             Some(fresh) => fresh.take().await,
-            None => Err(SandboxError::new(
-                ErrorKind::System,
+            None => Err(SandboxError::system(
                 "start a sandbox for a submission: this session is one itself",
             )),
         }

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use testwright_sandboxes::environment::Environment;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Backend, SandboxError};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -103,9 +102,6 @@ impl StandbySandboxes {
 
 async fn joined<T>(task: JoinHandle<Result<T, SandboxError>>) -> Result<T, SandboxError> {
     task.await.map_err(|e| {
-        SandboxError::new(
-            ErrorKind::System,
-            format!("start or end a sandbox for a submission: {e}"),
-        )
+        SandboxError::system(format!("start or end a sandbox for a submission: {e}"))
     })?
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools;
 
@@ -40,7 +39,7 @@ impl Session {
         }
         let answer = self.host_call(tools::Changes::NAME, json!({})).await?;
         let changes: Changes = serde_json::from_value(answer)
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read the changes: {e}")))?;
+            .map_err(|e| SandboxError::system(format!("read the changes: {e}")))?;
         let files = changes.files.into_iter();
         let contents = files.map(|file| (file.path, file.content)).collect();
         Ok((contents, changes.left_out))
@@ -78,10 +77,8 @@ impl Session {
     ) -> Result<serde_json::Value, SandboxError> {
         let answer = self.call(tool, arguments, DEADLINE).await?;
         if answer.refused {
-            return Err(SandboxError::new(
-                ErrorKind::System,
-                format!("run `{tool}` in the sandbox: {}", answer.text),
-            ));
+            let text = format!("run `{tool}` in the sandbox: {}", answer.text);
+            return Err(SandboxError::system(text));
         }
         Ok(answer.data)
     }
