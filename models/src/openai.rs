@@ -26,7 +26,7 @@ mod tests;
 mod text_messages;
 mod tool_schema;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use async_openai::Client;
 use async_openai::error::OpenAIError;
@@ -55,7 +55,8 @@ pub struct OpenAi {
     settings: OpenAiSettings,
     endpoint: Endpoint,
     service: Service,
-    capabilities: Mutex<ServerCapabilities>,
+    /// Known capabilities of the server.
+    server: Mutex<ServerCapabilities>,
 }
 
 impl OpenAi {
@@ -67,27 +68,20 @@ impl OpenAi {
     pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
         let endpoint = Endpoint::new(&settings)?;
         let service = Service::new(&settings, &endpoint)?;
-        let capabilities = ServerCapabilities::at_first(&settings, &endpoint);
         Ok(OpenAi {
+            server: ServerCapabilities::at_first(&settings, &endpoint).into(),
             endpoint,
             service,
-            capabilities: Mutex::new(capabilities),
             settings,
         })
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        *self
-            .capabilities
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn learn(&self, capabilities: ServerCapabilities) {
-        *self
-            .capabilities
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = capabilities;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = capabilities;
     }
 
     async fn ask(
@@ -286,7 +280,7 @@ pub async fn read_response(
     };
     let endpoint = Endpoint::new(&settings)?;
     let model = OpenAi {
-        capabilities: Mutex::new(ServerCapabilities::at_first(&settings, &endpoint)),
+        server: ServerCapabilities::at_first(&settings, &endpoint).into(),
         service: Service::canned(response, stream),
         endpoint,
         settings,
