@@ -20,7 +20,7 @@ type Limit = fn(&Settings) -> Option<f64>;
 /// Keys that a recipe in a found file must not have; see [`IMAGE_KEYS`].
 pub(super) const NOT_IN_RECIPE: [&str; 2] = IMAGE_KEYS;
 
-/// Limits, which a found file may lower. `None` means that there is no limit.
+/// Limits, which are greater than 0, and which a found file may lower. `None` means that there is no limit.
 pub(super) const LIMITS: [(&str, Limit); 11] = [
     ("run.max-steps", |s| Some(s.run.max_steps as f64)),
     ("run.max-dollars", |s| s.run.max_dollars),

@@ -341,30 +341,6 @@ impl Settings {
 
     /// Checks ranges that the types do not express.
     fn check(&self) -> Result<()> {
-        let positive = [
-            ("run.max-steps", self.run.max_steps as f64),
-            ("run.max-minutes", self.run.max_minutes),
-            ("run.max-dollars", self.run.max_dollars.unwrap_or(1.0)),
-            ("run.max-tokens", self.run.max_tokens.unwrap_or(1) as f64),
-            (
-                "model.max-tokens",
-                self.model.max_tokens.unwrap_or(1) as f64,
-            ),
-            ("model.timeout-seconds", self.model.timeout_seconds as f64),
-            (
-                "model.context-window",
-                self.model.context_window.unwrap_or(1) as f64,
-            ),
-            ("limits.cpus", self.limits.cpus),
-            ("limits.processes", self.limits.processes as f64),
-            ("limits.files", self.limits.files as f64),
-            ("limits.test-seconds", self.limits.test_seconds as f64),
-        ];
-        for (key, value) in positive {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
-            }
-        }
         let sizes = [
             ("limits.memory", self.limits.memory),
             ("limits.file-size", self.limits.file_size),
@@ -373,6 +349,19 @@ impl Settings {
         if let Some((key, size)) = sizes.iter().find(|(_, size)| size.bytes() < MIN_SIZE) {
             let error = self.wrong(key, format!("must be at least 1 MiB, not {size}"));
             return Err(error.hint("write a unit, such as `4 GiB`"));
+        }
+        let limits = found_file::LIMITS.iter();
+        let limits = limits.map(|(key, limit)| (*key, limit(self)));
+        let of_model = [
+            ("model.max-tokens", self.model.max_tokens),
+            ("model.timeout-seconds", Some(self.model.timeout_seconds)),
+            ("model.context-window", self.model.context_window),
+        ];
+        let of_model = of_model.map(|(key, limit)| (key, limit.map(|limit| limit as f64)));
+        for (key, limit) in limits.chain(of_model) {
+            if let Some(value) = limit.filter(|limit| !(limit.is_finite() && *limit > 0.0)) {
+                return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
+            }
         }
         if let Some(confidence) = self.run.min_confidence
             && !(0.0..=1.0).contains(&confidence)
