@@ -94,7 +94,7 @@ fn report(facts: &[(&str, String)], results: &[SelectionResult]) -> String {
             let others = choice.tied.iter().filter(|name| **name != choice.patch);
             let others: Vec<&str> = others.map(String::as_str).collect();
             let others = others.join(", ");
-            table.labelled(choice.instance_id, [choice.tests, choice.patch, others]);
+            table.labelled([choice.instance_id, choice.tests, choice.patch], [others]);
         }
         sections.push(Section::new("best", "Best patches", [table]));
     }
@@ -122,7 +122,7 @@ fn ranking(results: &[SelectionResult]) -> Table {
             score(ranked.score),
             reasons(result),
         ];
-        table.labelled(result.instance_id.clone(), cells);
+        table.labelled([result.instance_id.as_str()], cells);
     }
     table
 }
@@ -155,7 +155,7 @@ fn test_sets(summaries: &[SelectionSummary]) -> Table {
             let rates = [&summary.precision, &summary.recall, &summary.codet];
             cells.extend(rates.map(short_rate));
         }
-        table.labelled(summary.tests.clone(), cells);
+        table.labelled([summary.tests.as_str()], cells);
     }
     table
 }

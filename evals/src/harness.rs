@@ -50,6 +50,7 @@ use crate::result::Infrastructure;
 pub use changed_lines::ChangedLines;
 pub(crate) use contribution::layout;
 pub use grading_key::{key as grading_key, ungraded_result};
+pub(crate) use logs::logged_pairs;
 pub use patch_selection::{SelectionJob, select_all};
 pub use portable_result::PortableResult;
 pub use progress::{Progress, Step};
@@ -96,10 +97,6 @@ pub struct Harness {
     /// Results folder, which also contains the logs.
     pub out: PathBuf,
 }
-
-/// Key in [`crate::InstanceResult::logs`]: outcomes of all tests in the prediction's files, with the prediction, as
-/// JSON.
-pub const TESTS: &str = "tests";
 
 /// Template of GitHub's own repositories.
 pub const FORGE: &str = "https://github.com/{owner}/{name}";

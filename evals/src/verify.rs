@@ -9,8 +9,7 @@ use serde::Serialize;
 use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
-use crate::folder;
-use crate::harness::TESTS;
+use crate::harness::logged_pairs;
 use crate::result::InstanceResult;
 use crate::untrusted_text::excerpt;
 use crate::verdict::{Pair, Pairs};
@@ -69,11 +68,7 @@ pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Setu
 }
 
 fn check_instance(instance: &Instance, result: &InstanceResult, out: &Path) -> InstanceCheck {
-    let pairs = result
-        .logs
-        .get(TESTS)
-        .and_then(|path| folder::read_below(out, path).ok())
-        .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok());
+    let pairs = logged_pairs(result, out);
     let agreement = |list: &Option<Vec<String>>, old: &dyn Fn(Outcome) -> bool| {
         let (list, pairs) = (list.as_ref()?, pairs.as_ref()?);
         Some(agreement(list, pairs, old))

@@ -73,15 +73,15 @@ pub struct ShownFile {
 /// depends only on the seed and the id.
 pub fn order(
     classes: &BTreeMap<String, ContextClass>,
-    named_paths: &[String],
+    named_paths: &[&str],
     seed: u64,
     id: &str,
 ) -> Vec<(String, Option<ContextClass>)> {
     let mut first = BTreeSet::new();
-    let unique_paths = named_paths
-        .iter()
-        .filter(|path| first.insert(path.as_str()));
-    let mut ordered: Vec<_> = unique_paths.map(|path| (path.clone(), None)).collect();
+    let unique_paths = named_paths.iter().filter(|path| first.insert(**path));
+    let mut ordered: Vec<_> = unique_paths
+        .map(|path| ((*path).to_owned(), None))
+        .collect();
     let mut rest: Vec<(ContextClass, [u8; 32], &String)> = classes
         .iter()
         .filter(|(path, _)| !first.contains(path.as_str()))

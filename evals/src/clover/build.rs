@@ -270,10 +270,7 @@ impl Builder<'_> {
             .measured
             .classes(&candidate.test_name())
             .ok_or(DropReason::NotMeasured)?;
-        let named_paths: Vec<String> = named_files(&candidate.question)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let named_paths = named_files(&candidate.question);
         let ordered = order(&classes, &named_paths, self.options.seed, name);
         let file = |(path, class): (String, Option<ContextClass>)| {
             let sha256 = sha256(self.repository.texts.get(&path)?);

@@ -95,10 +95,10 @@ impl Manifest {
                 facts.name,
                 facts.commit.get(..10).unwrap_or_default()
             );
-            selection_table.labelled(name, figures.iter().map(usize::to_string));
+            selection_table.labelled([name], figures.iter().map(usize::to_string));
         }
         if self.repositories.len() > 1 {
-            selection_table.labelled("all", sums.iter().map(usize::to_string));
+            selection_table.labelled(["all"], sums.iter().map(usize::to_string));
         }
         let mut dropped = Table::new("Rejected tests and candidates")
             .words("type")

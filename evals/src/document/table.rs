@@ -159,14 +159,14 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Adds a row of a label and figures.
-    pub fn labelled<T: Into<Cell>>(
+    /// Adds a row of labels and figures.
+    pub fn labelled<L: Into<Cell>, F: Into<Cell>>(
         &mut self,
-        label: impl Into<Cell>,
-        figures: impl IntoIterator<Item = T>,
+        labels: impl IntoIterator<Item = L>,
+        figures: impl IntoIterator<Item = F>,
     ) {
-        let figures = figures.into_iter().map(Into::into);
-        self.row([label.into()].into_iter().chain(figures));
+        let labels = labels.into_iter().map(Into::<Cell>::into);
+        self.row(labels.chain(figures.into_iter().map(Into::into)));
     }
 }
 

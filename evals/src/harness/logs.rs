@@ -9,8 +9,12 @@ use testwright_sandboxes::plain_file::{self, Links};
 
 use super::Harness;
 use crate::folder;
+use crate::result::InstanceResult;
+use crate::verdict::Pairs;
 use testwright_sandboxes::hex::hex;
 
+/// Key in [`InstanceResult::logs`]: outcomes of all tests in the prediction's files, with the prediction, as JSON.
+pub(super) const TESTS: &str = "tests";
 /// Name of the folder for logs that all predictions of an instance share.
 const SHARED: &str = "instance";
 
@@ -57,6 +61,12 @@ impl Harness {
         folder::write_below(&self.out, &path, text.as_bytes())?;
         Ok(path)
     }
+}
+
+/// Reads the outcomes of all tests in a prediction's files from a results folder; `None` if they are not in it.
+pub(crate) fn logged_pairs(result: &InstanceResult, out: &Path) -> Option<Pairs> {
+    let text = folder::read_below(out, result.logs.get(TESTS)?).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Maximum bytes of a build log in the results folder; builds write less.

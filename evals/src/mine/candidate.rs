@@ -100,7 +100,7 @@ pub(super) fn read(
     if patch.len() + test_patch.len() > PATCHES {
         return drop(Stage::NamesIssue, "has patches of more than 2 MiB");
     }
-    let difficulty = Difficulty::from_patches(&paths, is_code, &patch, &test_patch);
+    let difficulty = Difficulty::from_patches(&paths, &patch, &test_patch);
     if let Some(most) = selection.max_changed_lines
         && difficulty.code_lines > most
     {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::split::Paths;
+use super::split::{Paths, is_code};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Difficulty {
@@ -20,12 +20,7 @@ pub(super) struct Difficulty {
 }
 
 impl Difficulty {
-    pub(super) fn from_patches(
-        paths: &Paths,
-        is_code: fn(&str) -> bool,
-        patch: &str,
-        test_patch: &str,
-    ) -> Self {
+    pub(super) fn from_patches(paths: &Paths, patch: &str, test_patch: &str) -> Self {
         let files = sections(patch);
         let code = files.iter().filter(|(path, _)| is_code(path));
         Difficulty {

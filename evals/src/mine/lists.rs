@@ -5,19 +5,13 @@ use std::path::Path;
 use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::Instance;
-use crate::folder;
-use crate::harness::TESTS;
+use crate::harness::logged_pairs;
 use crate::result::InstanceResult;
-use crate::verdict::{Pair, Pairs};
+use crate::verdict::Pair;
 
 /// Adds FAIL_TO_PASS and PASS_TO_PASS for the files that the test patch changes.
 pub(super) fn with_lists(instance: Instance, result: &InstanceResult, out: &Path) -> Instance {
-    let pairs = result
-        .logs
-        .get(TESTS)
-        .and_then(|path| folder::read_below(out, path).ok())
-        .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok())
-        .unwrap_or_default();
+    let pairs = logged_pairs(result, out).unwrap_or_default();
     let test_ids = |is: &dyn Fn(&Pair) -> bool| {
         let matching_pairs = pairs.iter().filter(|(_, pair)| is(pair));
         Some(matching_pairs.map(|(id, _)| id.clone()).collect())

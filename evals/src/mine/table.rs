@@ -155,7 +155,7 @@ impl Table {
             .words("changes that")
             .figures(&["number"]);
         for row in &self.stages {
-            stages.labelled(row.condition, [row.changes.to_string()]);
+            stages.labelled([row.condition], [row.changes.to_string()]);
         }
         let mut reasons = Cells::new("Reasons for rejection")
             .words("reason")
@@ -163,7 +163,7 @@ impl Table {
             .words("example");
         for row in &self.reasons {
             let figures = [row.changes.to_string(), row.example.clone()];
-            reasons.labelled(row.reason.as_str(), figures);
+            reasons.labelled([row.reason.as_str()], figures);
         }
         let mut late = Cells::new("Rejected candidates")
             .words("candidate")
@@ -171,7 +171,7 @@ impl Table {
             .words("details");
         for one in self.dropped.iter().filter(|one| one.stage >= Stage::Fits) {
             let detail = excerpt(&one.detail, DETAIL);
-            late.labelled(one.name.as_str(), [one.reason.clone(), detail]);
+            late.labelled([one.name.as_str()], [one.reason.clone(), detail]);
         }
         let tables = [stages, reasons, late];
         let section = Section::new("mined", "Mined changes", tables);

@@ -96,7 +96,7 @@ fn rates(report: &ComparisonReport) -> Section {
         .words("System")
         .figures(&RATES.map(|(title, _)| title));
     for (at, s) in report.systems.iter().enumerate() {
-        table.labelled(s.label(at), RATES.map(|(_, figure)| figure(s)));
+        table.labelled([s.label(at)], RATES.map(|(_, figure)| figure(s)));
     }
     let mut tables = vec![table];
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
@@ -107,7 +107,7 @@ fn rates(report: &ComparisonReport) -> Section {
             .figures(&names);
         for (at, s) in report.systems.iter().enumerate() {
             let figures = (0..most).map(|k| percent(s.pass_at.get(k).copied().flatten()));
-            table.labelled(s.label(at), figures);
+            table.labelled([s.label(at)], figures);
         }
         tables.push(table);
     }
@@ -141,14 +141,14 @@ fn ablations(report: &ComparisonReport) -> Section {
             .words("Base")
             .figures(&["Difference, points", "Gained", "Lost", "p (McNemar, exact)"]);
     for one in &report.ablations {
-        table.row([
-            one.system.as_str().into(),
-            one.base.as_str().into(),
-            points(one.paired.difference).into(),
-            one.paired.only_first.to_string().into(),
-            one.paired.only_second.to_string().into(),
-            p_value(one.paired.p_value).into(),
-        ]);
+        let paired = &one.paired;
+        let figures = [
+            points(paired.difference),
+            paired.only_first.to_string(),
+            paired.only_second.to_string(),
+            p_value(paired.p_value),
+        ];
+        table.labelled([&one.system, &one.base].map(String::as_str), figures);
     }
     let value = "An option that gives more than the issue is not part of the approach: its difference shows the value of that information.";
     Section::new("ablations", "Ablations", [table]).notes(gives_more(report).then_some(value))
@@ -177,7 +177,7 @@ fn cost(report: &ComparisonReport) -> Section {
         .figures(&COSTS.map(|(title, _)| title));
     let systems = report.systems.iter().enumerate();
     for (at, s) in systems.filter(|(_, s)| s.cost.runs > 0) {
-        table.labelled(s.label(at), COSTS.map(|(_, figure)| figure(&s.cost)));
+        table.labelled([s.label(at)], COSTS.map(|(_, figure)| figure(&s.cost)));
     }
     let unassigned = unassigned_dollars(report.dollars, dollars_of_runs(costs(report)));
     Section::new("cost", "Cost", [table])
@@ -262,9 +262,8 @@ fn pairs(report: &ComparisonReport) -> Section {
         .words("Second")
         .figures(&PAIRS.map(|(title, _)| title));
     for pair in &report.pairs {
-        let figures = PAIRS.map(|(_, figure)| figure(pair)).into_iter();
-        let cells = [pair.second.clone()].into_iter().chain(figures);
-        table.labelled(pair.first.as_str(), cells);
+        let systems = [&pair.first, &pair.second].map(String::as_str);
+        table.labelled(systems, PAIRS.map(|(_, figure)| figure(pair)));
     }
     let mut tables = vec![table];
     let differing = report.pairs.iter().filter(|p| !p.discordant.is_empty());
@@ -311,7 +310,7 @@ fn classes(report: &ComparisonReport) -> Section {
             0 => "0".to_owned(),
             of => format!("{of}, {} F→P ({})", rate.numerator, percent(rate.rate)),
         };
-        table.labelled(s.label(at), s.classes.iter().map(|(_, rate)| cell(rate)));
+        table.labelled([s.label(at)], s.classes.iter().map(|(_, rate)| cell(rate)));
     }
     Section::new("classes", "Class of failure on the old code", [table])
 }
@@ -336,7 +335,7 @@ fn groups(
             let group = of(s).iter().find(|group| group.name == name);
             group.map_or_else(|| NONE.to_owned(), |g| short_rate(&g.fail_to_pass))
         };
-        table.labelled(name, report.systems.iter().map(figure));
+        table.labelled([name], report.systems.iter().map(figure));
     }
     Section::new(id, title, [table])
 }

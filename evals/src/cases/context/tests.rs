@@ -69,7 +69,7 @@ fn files_are_ordered_by_class() {
         ("d.py", ContextClass::Other),
     ];
     assert_eq!(actual, expected);
-    let named_paths = ["c.py".to_owned(), "c.py".to_owned()];
+    let named_paths = ["c.py", "c.py"];
     let ordered = order(&classes, &named_paths, 1, "id");
     let paths: Vec<&str> = ordered.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths[..2], ["c.py", "b.py"]);

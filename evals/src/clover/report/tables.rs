@@ -165,12 +165,12 @@ fn answers(report: &CloverReport) -> Section {
         .figures(&classes.map(|(name, _)| name));
     for row in &report.rows {
         let counts = classes.map(|(_, class)| row.classes.get(&class).copied().unwrap_or_default());
-        let words = [row.task.numeral().to_owned(), row.budget.to_string()];
-        let counts = counts.map(|count| count.to_string());
-        table.labelled(
+        let words = [
             system_name(&row.system, row.form),
-            words.into_iter().chain(counts),
-        );
+            row.task.numeral().to_owned(),
+            row.budget.to_string(),
+        ];
+        table.labelled(words, counts.map(|count| count.to_string()));
     }
     Section::new("answers", "Answers", [table]).note("Answers that are not run count as wrong in every rate. Gibberish is not Python, or does not address the question.")
 }
@@ -198,10 +198,9 @@ fn pairs(report: &CloverReport) -> Section {
             pair.second.clone(),
         ];
         let counts = [of.both, of.only_first, of.only_second, of.neither].map(|n| n.to_string());
-        let cells = words.into_iter().chain(counts);
         let points = difference(of.difference, pair.interval);
-        let cells = cells.chain([points, p_value(of.p_value)]);
-        table.row(cells.map(Into::into));
+        let figures = [points, p_value(of.p_value)];
+        table.labelled(words, counts.into_iter().chain(figures));
     }
     Section::new("pairs", "Pairwise comparison", [table])
 }

@@ -5,8 +5,8 @@ fn table_is_escaped_for_latex() {
     let mut table = Table::new("A & B\n\\input{x}")
         .words("Set")
         .figures(&["F→P"]);
-    table.labelled("a_b\\[1]", ["37.0 %"]);
-    table.labelled("*|x", ["0"]);
+    table.labelled(["a_b\\[1]"], ["37.0 %"]);
+    table.labelled(["*|x"], ["0"]);
     assert_eq!(
         latex(&table),
         "% A & B \\input{x}\n% Needs \\usepackage{booktabs,graphicx}\n\
@@ -26,7 +26,7 @@ fn wide_table_is_split_and_repeats_labels() {
         "TDD-Bench F→P",
         "Runs not graded",
     ]);
-    table.labelled("testwright@gpt-5-mini", [rate, rate, rate, "0"]);
+    table.labelled(["testwright@gpt-5-mini"], [rate, rate, rate, "0"]);
     assert_eq!(column_groups(&table), [vec![0, 1, 2], vec![0, 3, 4]]);
     let text = latex(&table);
     assert_eq!(text.matches("testwright@gpt-5-mini & ").count(), 2);
@@ -39,9 +39,9 @@ fn wide_table_is_split_and_repeats_labels() {
         "{text}"
     );
     let mut remarks = Table::new("Remarks").words("Remark");
-    remarks.labelled("word ".repeat(30), [""; 0]);
+    remarks.labelled(["word ".repeat(30)], [""; 0]);
     assert!(latex(&remarks).contains("\\begin{tabular}{p{\\linewidth}}"));
     // A long label leaves room for figures.
-    table.labelled("x".repeat(90), [rate, rate, rate, "0"]);
+    table.labelled(["x".repeat(90)], [rate, rate, rate, "0"]);
     assert_eq!(column_groups(&table).len(), 2);
 }

@@ -1,4 +1,3 @@
-use super::super::split::is_code;
 use super::*;
 
 #[test]
@@ -9,7 +8,7 @@ fn only_code_lines_are_counted() {
         code: vec!["a.py".to_owned(), "N.md".to_owned()],
         ..Paths::default()
     };
-    let facts = Difficulty::from_patches(&paths, is_code, patch, patch);
+    let facts = Difficulty::from_patches(&paths, patch, patch);
     assert_eq!((facts.code_files, facts.code_lines), (1, 2));
     assert_eq!((facts.code_hunks, facts.test_lines), (2, 4));
 }

@@ -10,7 +10,7 @@ use crate::document::format::{
 };
 use crate::document::{Cell, Figure, Section, Table};
 use crate::report::details::{Details, Group};
-use crate::report::{GradingReport, Metric, Summary};
+use crate::report::{GradingReport, Summary};
 use crate::result::Seconds;
 
 const RATES: [Figure<Summary>; 17] = [
@@ -44,7 +44,7 @@ pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
         .words("Measure")
         .figures(labels);
     for (name, of) in RATES {
-        table.labelled(name, report.summary.values().map(of));
+        table.labelled([name], report.summary.values().map(of));
     }
     let mut powers = Table::new(
         "Minimum detectable difference in strict F→P to another approach, with 80 % power",
@@ -93,7 +93,7 @@ pub(super) fn agreement(report: &GradingReport, labels: &Labels) -> Section {
             ("TDD-Bench F→P", &details.strict_against_tdd),
         ] {
             let figures = [a.both, a.only_strict, a.only_official, a.neither];
-            table_row(&mut counts, [label.as_str(), against], figures);
+            counts.labelled([label.as_str(), against], figures.map(|n| n.to_string()));
         }
         for d in &details.differing {
             let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
@@ -114,15 +114,6 @@ pub(super) fn agreement(report: &GradingReport, labels: &Labels) -> Section {
     Section::new("agreement", "Strict and official verdicts", tables)
 }
 
-fn table_row<const N: usize, const M: usize>(
-    table: &mut Table,
-    words: [&str; N],
-    figures: [u64; M],
-) {
-    let figures = figures.into_iter().map(|n| n.to_string().into());
-    table.row(words.into_iter().map(Cell::from).chain(figures));
-}
-
 pub(super) fn classes(report: &GradingReport, labels: &[String]) -> Section {
     let mut table = Table::new("Strict F→P by class on the old code")
         .words("On the old code")
@@ -134,7 +125,7 @@ pub(super) fn classes(report: &GradingReport, labels: &[String]) -> Section {
             Some(row) => short_rate(&row.fail_to_pass),
             None => NONE.to_owned(),
         });
-        table.labelled(old_class(class.old_class), figures);
+        table.labelled([old_class(class.old_class)], figures);
     }
     Section::new("classes", "Class on the old code", [table])
 }
@@ -152,11 +143,11 @@ pub(super) fn coverage(report: &GradingReport, labels: &[String]) -> Section {
             let of = |side: &[u64]| side.get(step).copied().unwrap_or_default();
             format!("{} + {}", of(&d.coverage.success), of(&d.coverage.other))
         });
-        table.labelled(name, figures);
+        table.labelled([name], figures);
     }
     let count = |of: fn(&Summary) -> u64| report.summary.values().map(move |s| of(s).to_string());
-    table.labelled("no lines", count(|s| s.coverage_delta_no_lines));
-    table.labelled("not measured", count(|s| s.coverage_delta_not_measured));
+    table.labelled(["no lines"], count(|s| s.coverage_delta_no_lines));
+    table.labelled(["not measured"], count(|s| s.coverage_delta_not_measured));
     Section::new("coverage", "Change coverage ΔC", [table]).note("The means exclude instances whose changed lines no test runs, and instances whose coverage could not be measured.")
 }
 
@@ -175,9 +166,10 @@ pub(super) fn flows(report: &GradingReport, labels: &[String]) -> Section {
         .words("New code")
         .figures(labels);
     for ((old, new), counts) in rows {
-        let counts = counts.into_iter().map(|n| n.to_string().into());
-        let words = [outcome(old).into(), outcome(new).into()];
-        table.row(words.into_iter().chain(counts));
+        table.labelled(
+            [outcome(old), outcome(new)],
+            counts.iter().map(u64::to_string),
+        );
     }
     Section::new("flows", "Outcomes on the old and the new code", [table])
 }
@@ -211,7 +203,7 @@ fn groups(
             let matching_group = of(d).iter().find(|g| g.name == group);
             matching_group.map_or(NONE.to_owned(), |g| rate(&g.fail_to_pass))
         });
-        table.labelled(group, figures);
+        table.labelled([group], figures);
     }
     Section::new(id, title, [table])
 }
@@ -269,9 +261,8 @@ pub(super) fn comparison(report: &GradingReport, labels: &Labels) -> Option<Sect
             p_value(p.p_value),
             percent(p.smallest_difference).replace(" %", ""),
         ];
-        let counts = counts.into_iter().map(|n| n.to_string());
-        let figures = counts.chain(figures).map(Cell::from);
-        pairs.row(words.into_iter().map(Cell::from).chain(figures));
+        let counts = counts.map(|n| n.to_string()).into_iter();
+        pairs.labelled(words, counts.chain(figures));
     }
     let mut overlap = Table::new("Instances solved by any, by all, and by only one prediction set")
         .words("Measure")
@@ -285,11 +276,10 @@ pub(super) fn comparison(report: &GradingReport, labels: &Labels) -> Option<Sect
         );
     for row in &comparison.overlap {
         let only = report.summary.keys();
-        let only = only.map(|name| row.only.get(name).map_or(0, Vec::len).to_string().into());
+        let only = only.map(|name| row.only.get(name).map_or(0, Vec::len).to_string());
         let figures = [row.instances, row.union, row.intersection];
-        let figures = figures.map(|n| n.to_string().into());
-        let name = [Metric::title(row.measure).into()];
-        overlap.row(name.into_iter().chain(figures).chain(only));
+        let figures = figures.map(|n| n.to_string()).into_iter();
+        overlap.labelled([row.measure.title()], figures.chain(only));
     }
     Some(Section::new("comparison", "Comparison", [pairs, overlap]).note("Instances without a verdict in one of the compared sets are excluded. p is not corrected for the number of \
              comparisons."))
@@ -317,9 +307,8 @@ pub(super) fn time(report: &GradingReport, labels: &Labels) -> Section {
         for slow in &details.time.slowest {
             let s = &slow.seconds;
             let figures = [s.total].into_iter().chain(s.parts());
-            let figures = figures.map(|s| seconds(s).into());
-            let words = [slow.instance_id.as_str().into(), short.as_str().into()];
-            slowest.row(words.into_iter().chain(figures));
+            let words = [&slow.instance_id, short].map(String::as_str);
+            slowest.labelled(words, figures.map(seconds));
         }
     }
     Section::new("time", "Time", [table, slowest])
@@ -353,7 +342,7 @@ pub(super) fn infrastructure(report: &GradingReport, labels: &[String]) -> Optio
         .sentences("Cause")
         .figures(&["Results"]);
     for (words, count) in causes {
-        table_row(&mut by_cause, [words.0, words.1], [count]);
+        by_cause.labelled(<[&str; 2]>::from(words), [count.to_string()]);
     }
     (!table.rows.is_empty()).then(|| {
         Section::new("infrastructure", "Infrastructure", [by_cause, table])
