@@ -2,12 +2,12 @@
 
 use testwright_tools::coverage::Coverage;
 
+use super::GradingFailure;
 use super::coverage::{
     AdequacyLines, ChangedTestCounts, CoverageError, LineCoverage, SideCoverage, adequacy,
     change_coverage,
 };
-use super::instance::PreparedInstance;
-use super::runs::{BaselineRuns, Runs};
+use super::runs::{Grading, Runs};
 use super::test_run_cache::RunRecord;
 use crate::dataset::Instance;
 use crate::result::InstanceResult;
@@ -15,33 +15,6 @@ use crate::verdict::Adequacy;
 
 fn coverage(ran: &RunRecord) -> Option<&Coverage> {
     ran.answer.coverage.as_ref()
-}
-
-fn delta(
-    prepared: &PreparedInstance,
-    baseline: &BaselineRuns,
-    runs: [&Runs; 2],
-) -> Result<LineCoverage, CoverageError> {
-    let golden = baseline.golden_coverage();
-    let [then, now] = [0, 1].map(|at| {
-        let runs = runs[at];
-        SideCoverage {
-            base: [runs.suite.as_ref(), Some(&runs.base)]
-                .into_iter()
-                .flatten()
-                .filter_map(coverage)
-                .collect(),
-            golden: golden[at],
-            own: coverage(&runs.own),
-            changed: runs.before.as_ref().and_then(|before| {
-                Some(ChangedTestCounts {
-                    before: coverage(before)?,
-                    after: coverage(runs.after())?,
-                })
-            }),
-        }
-    });
-    change_coverage(&prepared.changed, &then, &now)
 }
 
 /// Returns the adequacy to report.
@@ -55,44 +28,63 @@ fn reported_adequacy(instance: &Instance, adequate: &AdequacyLines) -> Adequacy 
     }
 }
 
-impl InstanceResult {
+impl Grading<'_> {
     /// Adds the figures from the runs of both sides.
-    pub(super) fn add_coverage(
-        &mut self,
-        instance: &Instance,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        runs: [&Runs; 2],
-    ) {
+    pub(super) fn add_coverage(&self, graded: &mut InstanceResult, runs: [&Runs; 2]) {
         let own = runs.map(|runs| coverage(&runs.own));
-        let adequacy = adequacy(&prepared.changed, own, baseline.golden_coverage());
-        self.tdd = self
-            .tdd
-            .clone()
-            .with_adequacy(reported_adequacy(instance, &adequacy));
-        self.adequacy_lines = Some(adequacy.covered.of);
+        let golden = self.baseline.golden_coverage();
+        let adequacy = adequacy(&self.prepared.changed, own, golden);
+        let reported = reported_adequacy(self.instance, &adequacy);
+        graded.tdd = graded.tdd.clone().with_adequacy(reported);
+        graded.adequacy_lines = Some(adequacy.covered.of);
         let blind = adequacy.problem.is_none() && adequacy.covered.share() == Some(0.0);
-        if self.strict.fail_to_pass && blind {
+        if graded.strict.fail_to_pass && blind {
             let note =
                 "the tests run none of the changed lines, so they may fail for another reason";
-            self.notes.push(note.to_owned());
+            graded.notes.push(note.to_owned());
         }
-        self.coverage_problem = adequacy.problem.map(|problem| problem.to_string());
-        self.change(delta(prepared, baseline, runs));
+        graded.coverage_problem = adequacy.problem.map(|problem| problem.to_string());
+        graded.change(self.delta(runs));
     }
 
-    /// Adds the figures for a missing prediction, which covers nothing. The golden tests may be missing too.
-    pub(super) fn cover_nothing(
-        &mut self,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        [old, new]: &[Runs; 2],
-    ) {
-        let none = adequacy(&prepared.changed, [None; 2], baseline.golden_coverage());
-        self.adequacy_lines = baseline.golden.as_ref().map(|_| none.covered.of);
-        self.change(delta(prepared, baseline, [old, new]));
+    /// Grades a prediction that covers nothing, because it is missing or cannot be applied. The golden tests may be
+    /// missing too.
+    pub(super) async fn cover_nothing(
+        &self,
+        graded: &mut InstanceResult,
+        reason: &str,
+    ) -> Result<(), GradingFailure> {
+        graded.strict.reason = reason.to_owned();
+        let [old, new] = self.no_runs().await?;
+        let golden = self.baseline.golden_coverage();
+        let none = adequacy(&self.prepared.changed, [None; 2], golden);
+        graded.adequacy_lines = self.baseline.golden.as_ref().map(|_| none.covered.of);
+        graded.change(self.delta([&old, &new]));
+        Ok(())
     }
 
+    fn delta(&self, runs: [&Runs; 2]) -> Result<LineCoverage, CoverageError> {
+        let golden = self.baseline.golden_coverage();
+        let [then, now] = [0, 1].map(|at| {
+            let runs = runs[at];
+            let base = [runs.suite.as_ref(), Some(&runs.base)].into_iter();
+            SideCoverage {
+                base: base.flatten().filter_map(coverage).collect(),
+                golden: golden[at],
+                own: coverage(&runs.own),
+                changed: runs.before.as_ref().and_then(|before| {
+                    Some(ChangedTestCounts {
+                        before: coverage(before)?,
+                        after: coverage(runs.after())?,
+                    })
+                }),
+            }
+        });
+        change_coverage(&self.prepared.changed, &then, &now)
+    }
+}
+
+impl InstanceResult {
     /// Sets the change coverage. It has no value if no executable line changed, or if it could not be measured.
     fn change(&mut self, covered: Result<LineCoverage, CoverageError>) {
         match covered {

@@ -55,21 +55,17 @@ impl Grading<'_> {
         graded: &mut InstanceResult,
         prediction: &Prediction,
     ) -> Result<(), GradingFailure> {
-        let (instance, prepared, baseline) = (self.instance, self.prepared, self.baseline);
+        let (instance, prepared) = (self.instance, self.prepared);
         let Some(patch) = &prediction.model_patch else {
-            graded.strict.reason = "the prediction is missing".to_owned();
-            let runs = self.no_runs().await?;
-            graded.cover_nothing(prepared, baseline, &runs);
-            return Ok(());
+            return self
+                .cover_nothing(graded, "the prediction is missing")
+                .await;
         };
         let applied = match prepared.apply(patch).map_err(at_stage("source"))? {
             Ok(applied) => applied,
             Err(why) => {
-                graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                let runs = self.no_runs().await?;
-                graded.cover_nothing(prepared, baseline, &runs);
-                return Ok(());
+                return self.cover_nothing(graded, "the patch does not apply").await;
             }
         };
         graded.applied = true;
@@ -91,7 +87,7 @@ impl Grading<'_> {
             self.no_runs().await?
         } else {
             let [old, new] = prepared.sides();
-            let golden = baseline.golden_coverage();
+            let golden = self.baseline.golden_coverage();
             let (old, new) = join(
                 self.side(&tests, &applied, (old, golden[0])),
                 self.side(&tests, &new_files, (new, golden[1])),
@@ -112,6 +108,7 @@ impl Grading<'_> {
         graded.old_class = verdict.old_class;
         graded.strict = verdict.strict;
         graded.swt = verdict.swt;
+        graded.tdd = verdict.tdd;
         graded.differs = verdict.differs;
         graded.tests = contributed_pairs(&observations);
         let runs = [&old, &new].into_iter().flat_map(Runs::all);
@@ -124,8 +121,7 @@ impl Grading<'_> {
             let note = format!("the outcomes of the run are contradictory: {why}");
             graded.notes.push(note);
         }
-        graded.tdd = verdict.tdd;
-        graded.add_coverage(instance, prepared, baseline, [&old, &new]);
+        self.add_coverage(graded, [&old, &new]);
         for (side, runs) in [("old", &old), ("new", &new)] {
             let kept = self.keep_logs(graded, side, runs);
             kept.map_err(at_stage(side))?;

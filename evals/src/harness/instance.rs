@@ -169,16 +169,17 @@ impl Harness {
         instance: &Instance,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<PreparedInstance, GradingFailure> {
+        let failed = at_stage("source");
         let source = self.source(instance).await?;
-        let tree = source.tree().map_err(at_stage("source"))?;
-        let layout = layout(&tree).map_err(at_stage("source"))?;
+        let tree = source.tree().map_err(&failed)?;
+        let layout = layout(&tree).map_err(&failed)?;
         let patch = instance.patch.as_deref().unwrap_or_default();
-        let fix = self.apply_golden(instance, &source, "code patch", patch)?;
+        let fix = apply_golden(instance, &tree, "code patch", patch)?;
         let golden = match instance.test_patch.as_deref() {
             Some(patch) if !patch.trim().is_empty() => {
-                let applied = self.apply_golden(instance, &source, "test patch", patch)?;
-                let tests = Contribution::from_patch(&applied, &fix.files, &tree, &layout)
-                    .map_err(at_stage("source"))?;
+                let applied = apply_golden(instance, &tree, "test patch", patch)?;
+                let tests = Contribution::from_patch(&applied, &fix.files, &tree, &layout);
+                let tests = tests.map_err(&failed)?;
                 Some((applied, tests))
             }
             _ => None,
@@ -187,16 +188,15 @@ impl Harness {
             .environment(&instance.instance_id, &source, progress)
             .await?;
         let (old, new) = if fix.files.keys().any(|path| requires_reinstallation(path)) {
-            let fixed = source
-                .with_files(&fix.files, &self.cache)
-                .map_err(at_stage("source"))?;
+            let fixed = source.with_files(&fix.files, &self.cache);
+            let fixed = fixed.map_err(&failed)?;
             let of = |environment| CodeState::new(environment, Files::new());
             let new = self
                 .environment(&instance.instance_id, &fixed, progress)
                 .await?;
             (of(environment), of(new))
         } else {
-            let old_files = before(&tree, &fix.files).map_err(at_stage("source"))?;
+            let old_files = before(&tree, &fix.files).map_err(&failed)?;
             let old = CodeState::new(environment.clone(), old_files);
             (old, CodeState::new(environment, fix.files.clone()))
         };
@@ -263,28 +263,6 @@ impl Harness {
             .await
     }
 
-    fn apply_golden(
-        &self,
-        instance: &Instance,
-        source: &Source,
-        what: &str,
-        patch: &str,
-    ) -> Result<AppliedPatch, GradingFailure> {
-        if patch.trim().is_empty() {
-            return Ok(AppliedPatch {
-                files: Files::new(),
-                notes: Vec::new(),
-            });
-        }
-        let tree = source.tree().map_err(at_stage("source"))?;
-        let applied = repository::apply(&tree, &Files::new(), patch).map_err(at_stage("source"))?;
-        applied.map_err(|why| {
-            let commit = &instance.base_commit;
-            let cause = format!("the golden {what} does not apply to {commit}: {why}");
-            Box::new(Infrastructure::new("source", cause))
-        })
-    }
-
     /// Builds an environment. `id` is displayed, and selects a ready image.
     async fn environment(
         &self,
@@ -292,9 +270,9 @@ impl Harness {
         source: &Source,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Environment, GradingFailure> {
-        let overrides = self.overrides(id);
-        let overrides = overrides.map_err(at_stage("build"))?;
-        let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
+        let failed = at_stage("build");
+        let overrides = self.overrides(id).map_err(&failed)?;
+        let (recipe, origin) = recipe::find(source, &overrides).map_err(&failed)?;
         let report = |event: BuildEvent| {
             let step = match event {
                 BuildEvent::Waiting => "another worker is building it".to_owned(),
@@ -306,31 +284,43 @@ impl Harness {
                 step,
             });
         };
-        let note = recipe::image_left_out(source, &overrides).map_err(at_stage("build"))?;
-        let mut environment = environment::prepare(
-            self.backend.as_ref(),
-            source,
-            &recipe,
-            &origin,
-            &self.build,
-            &report,
-        )
-        .await
-        .map_err(at_stage("build"))?;
+        let note = recipe::image_left_out(source, &overrides).map_err(&failed)?;
+        let (backend, build) = (self.backend.as_ref(), &self.build);
+        let prepared =
+            environment::prepare(backend, source, &recipe, &origin, build, &report).await;
+        let mut environment = prepared.map_err(&failed)?;
         environment.notes.extend(note);
         Ok(environment)
     }
 }
 
+fn apply_golden(
+    instance: &Instance,
+    tree: &Tree,
+    what: &str,
+    patch: &str,
+) -> Result<AppliedPatch, GradingFailure> {
+    if patch.trim().is_empty() {
+        return Ok(AppliedPatch {
+            files: Files::new(),
+            notes: Vec::new(),
+        });
+    }
+    let applied = repository::apply(tree, &Files::new(), patch).map_err(at_stage("source"))?;
+    applied.map_err(|why| {
+        let commit = &instance.base_commit;
+        let cause = format!("the golden {what} does not apply to {commit}: {why}");
+        Box::new(Infrastructure::new("source", cause))
+    })
+}
+
 /// Returns the old version of the fixed files; files that the fix adds are omitted.
 fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
-    let mut files = Files::new();
-    for path in fix.keys() {
-        if let Some(file) = tree.file(path)? {
-            files.insert(path.clone(), Some(file));
-        }
-    }
-    Ok(files)
+    let old_files = fix.keys().filter_map(|path| {
+        let file = tree.file(path).transpose()?;
+        Some(file.map(|file| (path.clone(), Some(file))))
+    });
+    old_files.collect()
 }
 
 /// Returns whether a change of the file requires that the new code is installed again.
