@@ -350,13 +350,11 @@ impl AssertionCache {
 
 /// Returns the maximum tokens of an answer. A full file may also repeat the text that was given.
 fn max_tokens(problem: &Problem, form: Form) -> usize {
-    match form {
-        Form::Full => {
-            problem.task.max_answer_tokens()
-                + (problem.text.before.len() + problem.text.after.len()) / 2
-        }
-        _ => problem.task.max_answer_tokens(),
-    }
+    let given = match form {
+        Form::Full => problem.text.before.len() + problem.text.after.len(),
+        _ => 0,
+    };
+    problem.task.max_answer_tokens() + given / 2
 }
 
 fn key(problem: &Problem, source: &str) -> String {

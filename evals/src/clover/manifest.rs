@@ -90,11 +90,8 @@ impl Manifest {
             for (sum, figure) in sums.iter_mut().zip(&figures) {
                 *sum += figure;
             }
-            let name = format!(
-                "{} {}",
-                facts.name,
-                facts.commit.get(..10).unwrap_or_default()
-            );
+            let commit = facts.commit.get(..10).unwrap_or_default();
+            let name = format!("{} {commit}", facts.name);
             selection_table.labelled([name], figures.iter().map(usize::to_string));
         }
         if self.repositories.len() > 1 {

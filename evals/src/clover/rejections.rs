@@ -1,61 +1,85 @@
 //! Counts why tests and candidates were rejected.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cases::CaseOutcome;
 
 /// The reason why a test, or a candidate taken from one, was rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// The file does not parse.
+    #[error("the file does not parse")]
     NotParsed,
     /// The test cannot be separated from its file.
+    #[error("the test cannot be separated from its file")]
     NotSeparable,
     /// The file was not drawn, because there are more tests than the limit.
+    #[error("its file was not drawn, because there are more tests than the limit")]
     NotDrawn,
     /// The test fails in isolation.
+    #[error("it fails in isolation")]
     Failed,
     /// The setup of the test fails in isolation.
+    #[error("its setup fails in isolation")]
     Error,
     /// The test is skipped, deselected or expected to fail.
+    #[error("it is skipped, deselected or expected to fail")]
     NotRun,
     /// The test takes too long.
+    #[error("it takes too long")]
     TimedOut,
     /// The process ends without a test report.
+    #[error("its process ends without a test report")]
     Crashed,
     /// The outcome of the test varies.
+    #[error("its outcome varies")]
     Flaky,
     /// The coverage of the test could not be measured.
+    #[error("its coverage could not be measured")]
     NotMeasured,
     /// The assertion is in a nested function.
+    #[error("the assertion is in a nested function")]
     NestedAssertion,
     /// The assertion compares more than two values.
+    #[error("the assertion compares more than two values")]
     ChainedComparison,
     /// The assertion is trivial.
+    #[error("the assertion is trivial")]
     TrivialAssertion,
     /// The reference makes up more than 1 % of the repository's references.
+    #[error("the reference makes up more than 1 % of the repository's")]
     CommonReference,
     /// The context contains the same assertion.
+    #[error("the context contains the same assertion")]
     InContext,
     /// The reference exceeds the maximum length of an answer.
+    #[error("the reference exceeds the maximum length of an answer")]
     LongReference,
     /// Another operand of the assertion was already used.
+    #[error("another operand of the assertion was already used")]
     SamePlace,
     /// The test calls no class or function of the repository.
+    #[error("it calls no class or function of the repository")]
     NoTarget,
     /// The instructions and the file take more than 4,000 tokens.
+    #[error("instructions and file take more than 4k tokens")]
     LongInstructions,
     /// The test alone covers no block of 5 lines.
+    #[error("no block of 5 lines is covered by this test only")]
     NoBlock,
     /// The blocks span more than 10 files.
+    #[error("its blocks span more than 10 files")]
     ManyFiles,
     /// The golden answer is not graded as correct.
+    #[error("its golden answer is not graded as correct")]
     NotGolden,
     /// The repository already has the maximum number of problems.
+    #[error("the repository already has the maximum number of problems")]
     OverCap,
 }
 
@@ -70,40 +94,6 @@ impl DropReason {
             CaseOutcome::TimedOut => DropReason::TimedOut,
             CaseOutcome::Crashed { .. } => DropReason::Crashed,
             CaseOutcome::Flaky => DropReason::Flaky,
-        })
-    }
-}
-
-impl fmt::Display for DropReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DropReason::NotParsed => "the file does not parse",
-            DropReason::NotSeparable => "the test cannot be separated from its file",
-            DropReason::NotDrawn => {
-                "its file was not drawn, because there are more tests than the limit"
-            }
-            DropReason::Failed => "it fails in isolation",
-            DropReason::Error => "its setup fails in isolation",
-            DropReason::NotRun => "it is skipped, deselected or expected to fail",
-            DropReason::TimedOut => "it takes too long",
-            DropReason::Crashed => "its process ends without a test report",
-            DropReason::Flaky => "its outcome varies",
-            DropReason::NotMeasured => "its coverage could not be measured",
-            DropReason::NestedAssertion => "the assertion is in a nested function",
-            DropReason::ChainedComparison => "the assertion compares more than two values",
-            DropReason::TrivialAssertion => "the assertion is trivial",
-            DropReason::CommonReference => {
-                "the reference makes up more than 1 % of the repository's"
-            }
-            DropReason::InContext => "the context contains the same assertion",
-            DropReason::LongReference => "the reference exceeds the maximum length of an answer",
-            DropReason::SamePlace => "another operand of the assertion was already used",
-            DropReason::NoTarget => "it calls no class or function of the repository",
-            DropReason::LongInstructions => "instructions and file take more than 4k tokens",
-            DropReason::NoBlock => "no block of 5 lines is covered by this test only",
-            DropReason::ManyFiles => "its blocks span more than 10 files",
-            DropReason::NotGolden => "its golden answer is not graded as correct",
-            DropReason::OverCap => "the repository already has the maximum number of problems",
         })
     }
 }

@@ -26,17 +26,9 @@ pub fn targets(
     covered: &Lines,
 ) -> Vec<FoundDefinition> {
     let definitions = called_definitions(index, &test.path, &test.text.text(), &test.id);
-    let by_name: BTreeMap<(String, String), FoundDefinition> = definitions
-        .into_iter()
-        .filter(|definition| covers(covered, definition))
-        .map(|definition| {
-            (
-                (definition.path.clone(), definition.qualified.clone()),
-                definition,
-            )
-        })
-        .collect();
-    by_name.into_values().collect()
+    let definitions = definitions.into_iter().filter(|d| covers(covered, d));
+    let by_name = definitions.map(|d| ((d.path.clone(), d.qualified.clone()), d));
+    by_name.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 /// Returns whether a line of the definition's body ran.

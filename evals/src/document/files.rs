@@ -22,12 +22,8 @@ pub fn write_tables(folder: &Path, tables: &str, sections: &[Section]) -> io::Re
         for (at, table) in section.tables.iter().enumerate() {
             let is_list = table.columns.iter().any(|column| column.long);
             if !is_list && !table.rows.is_empty() && table.rows.len() <= MAX_ROWS {
-                let name = table_name(section, at);
-                write_below(
-                    folder,
-                    &format!("{tables}/{name}.tex"),
-                    latex(table).as_bytes(),
-                )?;
+                let path = format!("{tables}/{}.tex", table_name(section, at));
+                write_below(folder, &path, latex(table).as_bytes())?;
             }
         }
     }

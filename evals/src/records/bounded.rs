@@ -96,10 +96,6 @@ impl<'de> Visitor<'de> for CountingSeed<'_> {
         Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
         while let Some(value) = list.next_element_seed(CountingSeed(self.0))? {
