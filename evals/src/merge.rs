@@ -23,15 +23,7 @@ pub enum MergeError {
         /// The cause.
         source: io::Error,
     },
-    /// The merged results could not be written.
-    #[error("write {path}: {source}")]
-    Write {
-        /// Path of the file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The metadata of a folder could not be read or written.
+    /// The metadata of a folder could not be read, or the merged folder could not be written.
     #[error(transparent)]
     Metadata(#[from] ReportError),
     /// The folders cannot be merged, for this reason.
@@ -78,7 +70,7 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<RunMetadata, MergeError> {
     }
     let mut merged = merged.unwrap_or_default();
     merged.note_missing_instances();
-    write(&lines, out).map_err(|source| MergeError::Write {
+    write(&lines, out).map_err(|source| ReportError::Write {
         path: out.join(FILE),
         source,
     })?;
@@ -127,9 +119,7 @@ fn agree(a: &InstanceResult, b: &InstanceResult) -> bool {
 fn write(lines: &Lines<'_>, out: &Path) -> io::Result<()> {
     private::create(out)?;
     for (folder, line) in lines.values() {
-        let failed = line.graded.infrastructure.as_ref();
-        let failed = failed.and_then(|failed| failed.log.as_ref());
-        for log in line.graded.logs.values().chain(failed) {
+        for log in line.graded.log_paths() {
             if let Ok(text) = read_below(folder, log) {
                 write_below(out, log, &text)?;
             }

@@ -3,7 +3,6 @@
 pub mod results_file;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Component, Path};
 
 use schemars::JsonSchema;
@@ -138,6 +137,13 @@ impl InstanceResult {
         Ok(())
     }
 
+    /// Returns the paths of all logs.
+    pub(crate) fn log_paths(&self) -> impl Iterator<Item = &String> {
+        let failed = self.infrastructure.as_ref();
+        let of_failure = failed.and_then(|failed| failed.log.as_ref());
+        self.logs.values().chain(of_failure)
+    }
+
     /// Marks the result as ungraded.
     pub fn mark_ungraded(&mut self, infrastructure: Infrastructure) {
         self.strict = Strict {
@@ -164,7 +170,8 @@ pub struct TestPair {
 }
 
 /// Failure of the machine or of testwright, which never counts against a prediction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{stage}: {cause}")]
 pub struct Infrastructure {
     /// Failed stage: `source`, `build`, `old`, `new` or `base`.
     pub stage: String,
@@ -186,12 +193,6 @@ impl Infrastructure {
             log: None,
             shortage: None,
         }
-    }
-}
-
-impl fmt::Display for Infrastructure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.stage, self.cause)
     }
 }
 

@@ -78,7 +78,7 @@ fn check_instance(instance: &Instance, result: &InstanceResult, out: &Path) -> I
         instance_id: result.instance_id.clone(),
         fail_to_pass: result.strict.fail_to_pass,
         reason: result.strict.reason.clone(),
-        infrastructure: trouble.map(|t| format!("{}: {}", t.stage, t.cause)),
+        infrastructure: trouble.map(ToString::to_string),
         fail_to_pass_list: agreement(&instance.fail_to_pass, &|old| old != Outcome::Passed),
         pass_to_pass_list: agreement(&instance.pass_to_pass, &|old| passes(old)),
     }

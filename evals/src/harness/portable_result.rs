@@ -21,15 +21,12 @@ pub struct PortableResult {
 impl PortableResult {
     /// Packs a result with the logs that exist in the folder. A missing log does not lose the result.
     pub fn pack(folder: &Path, result: InstanceResult) -> Self {
-        let failed = result.infrastructure.as_ref();
-        let of_failure = failed.and_then(|failed| failed.log.as_ref());
-        let paths = result.logs.values().chain(of_failure);
         let read = |path: &String| {
             let log = folder::read_below(folder, path).ok()?;
             Some((path.clone(), String::from_utf8_lossy(&log).into_owned()))
         };
         PortableResult {
-            logs: paths.filter_map(read).collect(),
+            logs: result.log_paths().filter_map(read).collect(),
             result,
         }
     }

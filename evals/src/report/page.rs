@@ -165,10 +165,7 @@ fn state(graded: &InstanceResult) -> (&'static str, String) {
         false => format!("{lead}: {}", graded.notes.join("; ")),
     };
     if let Some(failed) = &graded.infrastructure {
-        return (
-            "infrastructure",
-            format!("{}: {}", failed.stage, failed.cause),
-        );
+        return ("infrastructure", failed.to_string());
     }
     if !graded.has_patch {
         return ("none", notes("the prediction is missing"));

@@ -34,9 +34,6 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
     let run = merge(&folders, &args.out).map_err(|error| match error {
         MergeError::Metadata(error) => reporting(error),
-        MergeError::Write { path, source } => {
-            Error::io(format!("write {}", path.display()), &source)
-        }
         MergeError::Read { .. } => {
             Error::usage(error.to_string()).hint("pass folders that `testwright eval --out` wrote")
         }
