@@ -27,10 +27,8 @@ impl IsolatedTest {
 /// Returns whether the file name is `test_*.py` or `*_test.py`, regardless of the repository's configuration.
 pub fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let Some(stem) = name.strip_suffix(".py") else {
-        return false;
-    };
-    stem.starts_with("test_") || stem.ends_with("_test")
+    let stem = name.strip_suffix(".py");
+    stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
 }
 
 /// Extracts the tests of one file.

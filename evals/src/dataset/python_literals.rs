@@ -28,34 +28,21 @@ fn string(text: &str) -> Option<(String, &str)> {
             name.push(c);
             continue;
         }
-        let digits = match chars.next()?.1 {
-            'n' => {
-                name.push('\n');
-                continue;
-            }
-            't' => {
-                name.push('\t');
-                continue;
-            }
-            'r' => {
-                name.push('\r');
-                continue;
-            }
-            'x' => 2,
-            'u' => 4,
-            'U' => 8,
-            c @ ('\\' | '\'' | '"') => {
-                name.push(c);
-                continue;
-            }
-            other => {
-                name.extend(['\\', other]);
-                continue;
-            }
+        let escaped = chars.next()?.1;
+        let mut code = |digits: usize| {
+            let code: String = chars.by_ref().take(digits).map(|(_, c)| c).collect();
+            char::from_u32(u32::from_str_radix(&code, 16).ok()?)
         };
-        let code: String = chars.by_ref().take(digits).map(|(_, c)| c).collect();
-        let code = u32::from_str_radix(&code, 16).ok()?;
-        name.push(char::from_u32(code)?);
+        match escaped {
+            'n' => name.push('\n'),
+            't' => name.push('\t'),
+            'r' => name.push('\r'),
+            'x' => name.push(code(2)?),
+            'u' => name.push(code(4)?),
+            'U' => name.push(code(8)?),
+            c @ ('\\' | '\'' | '"') => name.push(c),
+            other => name.extend(['\\', other]),
+        }
     }
     None
 }

@@ -35,14 +35,8 @@ impl PairedComparison {
     /// Compares two approaches, given for each instance whether the first and the second solve it.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (bool, bool)>) -> PairedComparison {
         let mut counts = [0u64; 4];
-        for pair in pairs {
-            let at = match pair {
-                (true, true) => 0,
-                (true, false) => 1,
-                (false, true) => 2,
-                (false, false) => 3,
-            };
-            counts[at] += 1;
+        for (first, second) in pairs {
+            counts[2 * usize::from(!first) + usize::from(!second)] += 1;
         }
         let [both, only_first, only_second, neither] = counts;
         let instances: u64 = counts.iter().sum();
