@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 use testwright_models::spending_limit::{self, SpendingLimit};
 
 /// Ledger of a folder: the costs of all calls, in dollars.
@@ -50,7 +51,7 @@ impl ModelWork {
 
     /// Records whether the last use of a model failed.
     pub(crate) fn note(&self, model: &str, has_failed: bool) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = lock(&self.failures);
         let times = failures.entry(model.to_owned()).or_default();
         *times = if has_failed { *times + 1 } else { 0 };
     }
@@ -63,7 +64,7 @@ impl ModelWork {
         ceiling: Option<&SpendingLimit>,
         times: &str,
     ) -> bool {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = lock(&self.failures);
         let reason = if ceiling.is_some_and(SpendingLimit::is_reached) {
             "the --max-dollars budget is used up".to_owned()
         } else if failures.get(model).is_some_and(|n| *n >= MAX_FAILURES) {
@@ -76,13 +77,11 @@ impl ModelWork {
     }
 
     pub(crate) fn skip(&self, reason: String) {
-        let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        skipped.get_or_insert((0, reason)).0 += 1;
+        lock(&self.skipped).get_or_insert((0, reason)).0 += 1;
     }
 
     /// Returns the number of skipped tasks, and the reason of the first.
     pub(crate) fn skipped(&self) -> Option<(usize, String)> {
-        let skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
-        skipped.clone()
+        lock(&self.skipped).clone()
     }
 }

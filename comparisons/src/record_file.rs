@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,7 @@ use testwright_evals::folder::{self, Versioned};
 use testwright_sandboxes::plain_file::{self, LineReader, Links, MAX_DOCUMENT, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 
 /// Content of a line.
 pub trait Record: Serialize + DeserializeOwned + Clone {
@@ -125,7 +126,7 @@ impl<R: Record> RecordFile<R> {
     }
 
     fn content(&self) -> MutexGuard<'_, Content<R>> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.content)
     }
 
     fn write_failed(&self, error: &std::io::Error) -> Error {

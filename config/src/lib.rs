@@ -10,7 +10,7 @@
 pub mod settings;
 
 pub mod error;
-pub mod lock;
 pub mod stop_signal;
 
 pub use testwright_sandboxes::hex;
+pub use testwright_sandboxes::mutex as lock;

@@ -17,7 +17,7 @@ pub mod error;
 pub mod hex;
 pub mod http_client;
 pub mod local;
-mod mutex;
+pub mod mutex;
 mod pattern;
 pub mod plain_file;
 pub mod private;

@@ -1,7 +1,8 @@
-//! Locks of data that stays valid if a thread panics while it holds the lock.
+//! Locking a mutex even if another thread panicked with it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex, poisoned or not. Use it only for data that is consistent between any two statements.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

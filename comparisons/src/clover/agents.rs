@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -15,6 +15,7 @@ use testwright_evals::clover::hidden_tests::with_hidden_tests;
 use testwright_evals::clover::{Problem, Question};
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::mutex::lock;
 use testwright_sandboxes::repository::{self, Files, Source};
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -178,7 +179,7 @@ impl<'a> Agents<'a> {
     }
 
     fn cell(&self, problem: &Problem) -> Arc<OnceCell<PreparedCode>> {
-        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut code = lock(&self.code);
         code.entry(problem.id.clone()).or_default().clone()
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::trajectory::{Event, NoReplyCause, RunFolder};
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 use testwright_models::{Model, ModelError, Reply, Request};
 
 /// Returns the extra inputs of a recorded run.
@@ -61,8 +62,7 @@ impl Model for RecordedModel {
     }
 
     async fn complete(&self, _: &Request) -> std::result::Result<Reply, ModelError> {
-        let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
-        match replies.pop_front() {
+        match lock(&self.replies).pop_front() {
             Some(recorded) => recorded.map(|reply| *reply),
             None => Err(ModelError::NotRecorded(
                 "the recorded run has no more replies".to_owned(),

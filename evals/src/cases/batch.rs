@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use testwright_sandboxes::mutex::lock;
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::cases::{CaseAnswer, CaseRun};
 
@@ -41,7 +42,7 @@ pub(super) async fn run(
         let worked = async {
             while let Some((at, case)) = next_case(&next, cases) {
                 let ran = batch.case(case, &mut worker).await?;
-                results.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(ran);
+                lock(&results)[at] = Some(ran);
                 done(ended.fetch_add(1, Ordering::Relaxed) + 1);
             }
             Ok(())

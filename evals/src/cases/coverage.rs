@@ -4,9 +4,10 @@
 //! same in all of them. Equal results are shared, because most files have the same coverage in nearly all cases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use testwright_sandboxes::coverage::{self, Coverage as Package};
+use testwright_sandboxes::mutex::lock;
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::coverage::{Coverage, Statements};
 
@@ -93,7 +94,7 @@ impl CoverageContext {
     /// Requests the statements of files that are not known yet.
     async fn load_statements(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
         let new: Vec<String> = {
-            let cache = locked(&self.statements);
+            let cache = lock(&self.statements);
             let paths = paths.iter().filter(|path| !cache.contains_key(**path));
             paths.map(|path| (*path).clone()).collect()
         };
@@ -101,7 +102,7 @@ impl CoverageContext {
             return Ok(());
         }
         let mut file_statements = worker.statements(&new).await?;
-        let mut cache = locked(&self.statements);
+        let mut cache = lock(&self.statements);
         for path in new {
             // A file that does not parse has no statements.
             let statements = file_statements.remove(&path).unwrap_or_default();
@@ -111,17 +112,17 @@ impl CoverageContext {
     }
 
     fn hit(&self, path: &str, raw: &[u32]) -> BTreeSet<u32> {
-        let statements = locked(&self.statements).get(path).cloned();
+        let statements = lock(&self.statements).get(path).cloned();
         statements.map_or_else(BTreeSet::new, |file| file.statements_of(raw))
     }
 
     fn lines(&self, path: &str, raw: &[u32]) -> Arc<FileLines> {
-        let statements = locked(&self.statements)
+        let statements = lock(&self.statements)
             .get(path)
             .cloned()
             .unwrap_or_default();
         let hit = statements.statements_of(raw);
-        let mut cache = locked(&self.known);
+        let mut cache = lock(&self.known);
         let lines = cache
             .entry((path.to_owned(), hit))
             .or_insert_with_key(|(_, hit)| {
@@ -132,9 +133,4 @@ impl CoverageContext {
             });
         lines.clone()
     }
-}
-
-/// Locks a mutex. A poisoned lock means that a worker panicked, but the data is always in a consistent state.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

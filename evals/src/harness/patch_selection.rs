@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
 
 use futures::future::join_all;
+use testwright_sandboxes::mutex::lock;
 use testwright_sandboxes::repository::Files;
 use testwright_tools::outcomes::file_of;
 use testwright_tools::outcomes::report::{Outcome, Place, TestReport, belongs_to_test};
@@ -42,12 +43,7 @@ pub async fn select_all(
 ) {
     let slots = RunSlots::new(workers);
     let waiting = Mutex::new(VecDeque::from(jobs));
-    let next = || {
-        let mut waiting = waiting
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        waiting.pop_front()
-    };
+    let next = || lock(&waiting).pop_front();
     let work = || async {
         while let Some(job) = next() {
             harness.rank_patches(&job, &slots, progress, done).await;

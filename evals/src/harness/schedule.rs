@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use futures::future::join_all;
+use testwright_sandboxes::mutex::lock;
 
 use super::grading_key::{key, ungraded_result};
 use super::progress::{Progress, Step};
@@ -127,11 +128,11 @@ pub async fn grade_all(
     let results = Mutex::new(results);
     let work = || async {
         loop {
-            let Some(job) = locked(&waiting).pop_front() else {
+            let Some(job) = lock(&waiting).pop_front() else {
                 return Ok(());
             };
             grade_predictions(harness, &job, &slots, progress, &|result| {
-                locked(&results).add(result)
+                lock(&results).add(result)
             })
             .await?;
         }
@@ -195,13 +196,6 @@ async fn grade_predictions(
         });
     }
     Ok(())
-}
-
-/// Locks a mutex. A poisoned lock means that a worker panicked, but the data is always in a consistent state.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use testwright_sandboxes::mutex::lock;
 use tokio::sync::Semaphore;
 
 use crate::result::Seconds;
@@ -64,8 +65,7 @@ impl<'a> Timeline<'a> {
         let from = self.begun.elapsed();
         let done = work.await;
         let to = self.begun.elapsed();
-        let mut spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
-        spans.push(Span { part, from, to });
+        lock(&self.spans).push(Span { part, from, to });
         done
     }
 
@@ -79,8 +79,7 @@ impl<'a> Timeline<'a> {
 
     /// Returns how the time until now was spent.
     pub(super) fn seconds(&self) -> Seconds {
-        let spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
-        attributed(&spans, self.begun.elapsed())
+        attributed(&lock(&self.spans), self.begun.elapsed())
     }
 }
 
