@@ -301,10 +301,7 @@ fn apply_golden(
     patch: &str,
 ) -> Result<AppliedPatch, GradingFailure> {
     if patch.trim().is_empty() {
-        return Ok(AppliedPatch {
-            files: Files::new(),
-            notes: Vec::new(),
-        });
+        return Ok(AppliedPatch::default());
     }
     let applied = repository::apply(tree, &Files::new(), patch).map_err(at_stage("source"))?;
     applied.map_err(|why| {

@@ -17,7 +17,7 @@ use crate::sandbox::Result;
 mod tests;
 
 /// The result of applying a patch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppliedPatch {
     /// The files that differ from the previous ones, with their new content.
     pub files: Files,
