@@ -31,7 +31,7 @@ pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
 pub use line_ending::LineEnding;
-pub use patch::{added_lines, unified};
+pub use patch::{added_lines, blob_id, unified};
 pub(crate) use paths::REPO;
 pub(crate) use regular::{open_for_reading as open_regular, read_itself};
 pub(crate) use stamps::Stamp;

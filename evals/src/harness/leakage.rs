@@ -4,16 +4,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sha1::{Digest, Sha1};
 use testwright_sandboxes::SandboxError;
 use testwright_tools::leakage::{Findings, NewFile, Request};
+use testwright_tools::workspace::blob_id;
 
 use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, AbnormalExit, encode};
 use super::timeline::{Activity, Timeline};
 use crate::result::Leakage;
-use testwright_sandboxes::hex::hex;
 
 /// Minimum characters of a line that can reveal its origin.
 const MIN_TELLING_CHARS: usize = 12;
@@ -95,16 +94,8 @@ fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> 
         all.push(NewFile {
             path: path.clone(),
             lines,
-            blob: blob(content),
+            blob: blob_id(content),
         });
     }
     Ok(all)
-}
-
-/// Returns the name of the git blob with this content.
-fn blob(content: &[u8]) -> String {
-    let mut hash = Sha1::new();
-    hash.update(format!("blob {}\0", content.len()));
-    hash.update(content);
-    hex(&hash.finalize())
 }

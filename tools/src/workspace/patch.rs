@@ -62,7 +62,9 @@ fn write_file(out: &mut String, changed: &FileChange) {
     }
     let before = changed.base.as_deref().unwrap_or_default();
     let after = changed.now.as_deref().unwrap_or_default();
-    let ids = (blob(changed.base.as_deref()), blob(changed.now.as_deref()));
+    // A file that does not exist has zeros.
+    let id = |content: Option<&[u8]>| content.map_or_else(|| "0".repeat(40), blob_id);
+    let ids = (id(changed.base.as_deref()), id(changed.now.as_deref()));
     let is_kept = changed.base.is_some() && changed.now.is_some() && base_mode == mode;
     let suffix = match is_kept {
         true => format!(" {mode:06o}"),
@@ -184,11 +186,8 @@ fn span(start: usize, end: usize) -> String {
     }
 }
 
-/// Returns git's id of a content; zeros for a file that does not exist.
-fn blob(content: Option<&[u8]>) -> String {
-    let Some(content) = content else {
-        return "0".repeat(40);
-    };
+/// Returns git's id of a file with this content.
+pub fn blob_id(content: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
