@@ -132,18 +132,12 @@ impl GeneratedTests<'_> {
         let failure = &errors.find(|error| !is_old(&error.id))?.failure;
         let mut reason = format!("the tests cannot be collected: {}", failure.exception);
         // A syntax error has no frame of its own, but its message names the file.
-        if let Some(frame) = failure
-            .origin()
-            .filter(|frame| frame.place == Place::Source)
-        {
+        let origin = failure.origin();
+        if let Some(frame) = origin.filter(|frame| frame.place == Place::Source) {
             reason.push_str(&format!(" in {}:{}", frame.file, frame.line));
         }
-        if let Some(message) = failure
-            .message
-            .lines()
-            .next()
-            .filter(|line| !line.is_empty())
-        {
+        let message = failure.message.lines().next();
+        if let Some(message) = message.filter(|line| !line.is_empty()) {
             reason.push_str(&format!(": {message}"));
         }
         Some(reason)
@@ -253,11 +247,8 @@ impl Harness {
                 ..without(why)
             });
         }
-        let code = if change
-            .files
-            .keys()
-            .any(|path| requires_reinstallation(path))
-        {
+        let mut paths = change.files.keys();
+        let code = if paths.any(|path| requires_reinstallation(path)) {
             let environment = self.environment_with(instance, &change.files, progress);
             CodeState::new(environment.await?, Files::new())
         } else {
@@ -288,12 +279,10 @@ impl Harness {
             return Ok((None, None));
         };
         let (files, ids) = (&golden.files, &tests.files);
-        let expected = self
-            .run_with_sentinel(&prepared.new, files, ids, SEEDS[0], timeline)
-            .await?;
-        let now = self
-            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
-            .await?;
+        let expected = self.run_with_sentinel(&prepared.new, files, ids, SEEDS[0], timeline);
+        let expected = expected.await?;
+        let now = self.run_with_sentinel(code, files, ids, SEEDS[0], timeline);
+        let now = now.await?;
         let forged = now.forgery(&expected);
         let pairs = pairs(&expected.report, &now.report, &tests.tests);
         let resolves = all_still_pass(&pairs).map(|all| all && forged.is_none());
@@ -381,45 +370,31 @@ impl Harness {
             return Ok(result);
         }
         let (files, ids) = (&tests.files, &tests.ids);
-        let ran = self
-            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
-            .await?;
+        let ran = self.run_with_sentinel(code, files, ids, SEEDS[0], timeline);
+        let ran = ran.await?;
         result.new = tests.outcomes(&ran.report);
+        let failing = tests.failing.iter().cloned();
+        let passes = |test: &String| result.new.get(test) == Some(&Outcome::Passed);
+        let (passed, failed): (Vec<String>, Vec<String>) = failing.clone().partition(passes);
         if result.forged.is_none() {
             result.forged = ran.forgery(&tests.old).map(str::to_owned);
         }
+        if result.forged.is_none() {
+            let passes = self.passes_changed_test(tests, code, &passed, timeline);
+            result.forged = passes.await?.then(|| PASSES_CHANGED_TEST.to_owned());
+        }
         if result.forged.is_some() {
-            result.failed = tests.failing.iter().cloned().collect();
+            result.failed = failing.collect();
             result.resolves = result.resolves.map(|_| false);
             return Ok(result);
         }
-        for test in &tests.failing {
-            let passes = result.new.get(test) == Some(&Outcome::Passed);
-            let list = if passes {
-                &mut result.passed
-            } else {
-                &mut result.failed
-            };
-            list.push(test.clone());
-        }
-        if self
-            .passes_changed_test(tests, code, &result.passed, timeline)
-            .await?
-        {
-            result.forged = Some(PASSES_CHANGED_TEST.to_owned());
-            result.failed = tests.failing.iter().cloned().collect();
-            result.passed.clear();
-            result.resolves = result.resolves.map(|_| false);
-            return Ok(result);
-        }
+        (result.passed, result.failed) = (passed, failed);
         result.uncollected = tests.collection_failure(&ran.report);
         result.regresses = tests.regressions(&ran.report);
         if !result.regresses.is_empty() {
             // A test that fails only sometimes is not evidence against the patch.
-            let again = self
-                .run_with_sentinel(code, files, ids, SEEDS[1], timeline)
-                .await?;
-            let again = tests.regressions(&again.report);
+            let again = self.run_with_sentinel(code, files, ids, SEEDS[1], timeline);
+            let again = tests.regressions(&again.await?.report);
             result.regresses.retain(|id| again.contains(id));
         }
         Ok(result)
@@ -439,17 +414,13 @@ impl Harness {
         if ids.is_empty() {
             return Ok(false);
         }
-        let ran = self
-            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
-            .await?;
-        let passing = changed.passing(&ran.report);
+        let ran = self.run_with_sentinel(code, files, ids, SEEDS[0], timeline);
+        let passing = changed.passing(&ran.await?.report);
         if passing.is_empty() {
             return Ok(false);
         }
-        let old = self
-            .run_with_sentinel(&tests.old_code, files, ids, SEEDS[0], timeline)
-            .await?;
-        let old = changed.passing(&old.report);
+        let old = self.run_with_sentinel(&tests.old_code, files, ids, SEEDS[0], timeline);
+        let old = changed.passing(&old.await?.report);
         Ok(passing.iter().any(|id| !old.contains(id)))
     }
 }
