@@ -94,10 +94,8 @@ impl<'a> Agents<'a> {
             Err(outcome) => return Ok(AgentRun::CutShort(outcome.clone())),
         };
         let out = self.folder.join(run_folder(ask));
-        let outcome = match cell_run::final_outcome(&out)? {
-            Some(outcome) => outcome,
-            None => self.execute(ask, code, &out, model).await?,
-        };
+        let run = self.execute(ask, code, &out, model);
+        let outcome = cell_run::outcome(&out, run).await?;
         if !outcome.is_final() {
             return Ok(AgentRun::CutShort(outcome));
         }

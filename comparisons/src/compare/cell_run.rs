@@ -195,20 +195,18 @@ pub(crate) async fn prepared_code(
     }
 }
 
-/// Returns the outcome of a run that has ended, or `None` if it can resume.
-///
-/// # Errors
-///
-/// Fails if the trajectory cannot be read.
-pub fn final_outcome(out: &Path) -> Result<Option<Outcome>> {
-    if !trajectory(out).is_file() {
-        return Ok(None);
+/// Returns the outcome of a run, which is made or resumed unless it has ended.
+pub(crate) async fn outcome(
+    out: &Path,
+    run: impl Future<Output = Result<Outcome>>,
+) -> Result<Outcome> {
+    if trajectory(out).is_file() {
+        let mut events = RunFolder::read(out).map_err(Error::from)?;
+        if let Some(Event::Ended { outcome }) = events.pop() {
+            return Ok(outcome);
+        }
     }
-    let events = RunFolder::read(out).map_err(Error::from)?;
-    Ok(match events.last() {
-        Some(Event::Ended { outcome }) => Some(outcome.clone()),
-        _ => None,
-    })
+    run.await
 }
 
 /// Returns whether a run has recorded events. An empty trajectory is removed.

@@ -80,14 +80,16 @@ impl RunContext<'_> {
         progress: Arc<dyn Progress>,
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.schedule.folder.join(cell.folder());
-        let outcome = match cell_run::final_outcome(&out)? {
-            Some(outcome) => outcome,
-            None => {
-                self.run_locally(cell, instance, code, &out, progress)
-                    .await?
-            }
+        let run = async {
+            let (task, approach) = (self.task(cell, instance)?, self.approach(cell)?);
+            let (harness, settings) = (self.schedule.harness, self.schedule.settings);
+            let job = task.job(approach, harness, settings, &code.0, &out)?;
+            let model = self.model(cell, progress.clone())?;
+            let processor = CpuPermit::new(self.processors.clone());
+            let made = cell_run::execute(job, harness, code, model, processor, progress);
+            Ok(made.await?.outcome)
         };
-        record(cell, &out, outcome)
+        record(cell, &out, cell_run::outcome(&out, run).await?)
     }
 
     /// Makes a run on another machine and returns its record.
@@ -98,34 +100,8 @@ impl RunContext<'_> {
         remote: &dyn RemoteRuns,
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.schedule.folder.join(cell.folder());
-        let outcome = match cell_run::final_outcome(&out)? {
-            Some(outcome) => outcome,
-            None => remote.run(cell, self.task(cell, instance)?, &out).await?,
-        };
-        record(cell, &out, outcome)
-    }
-
-    async fn run_locally(
-        &self,
-        cell: &RunSpec,
-        instance: &Instance,
-        code: &(Source, Environment),
-        out: &Path,
-        progress: Arc<dyn Progress>,
-    ) -> Result<Outcome> {
-        let (task, approach) = (self.task(cell, instance)?, self.approach(cell)?);
-        let job = task.job(
-            approach,
-            self.schedule.harness,
-            self.schedule.settings,
-            &code.0,
-            out,
-        )?;
-        let model = self.model(cell, progress.clone())?;
-        let processor = CpuPermit::new(self.processors.clone());
-        let record =
-            cell_run::execute(job, self.schedule.harness, code, model, processor, progress).await?;
-        Ok(record.outcome)
+        let run = async { remote.run(cell, self.task(cell, instance)?, &out).await };
+        record(cell, &out, cell_run::outcome(&out, run).await?)
     }
 
     fn task(&self, cell: &RunSpec, instance: &Instance) -> Result<CellTask> {

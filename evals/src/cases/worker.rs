@@ -53,22 +53,17 @@ impl Worker {
         warm: bool,
         package: Option<&Package>,
     ) -> Result<Worker> {
-        retry_start(|| Worker::start_once(place, warm, package)).await
-    }
-
-    async fn start_once(
-        place: &CaseEnvironment,
-        warm: bool,
-        package: Option<&Package>,
-    ) -> Result<Worker> {
-        let sandbox = place.start().await?;
-        match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
-            Ok(toolbox) => Ok(Worker { sandbox, toolbox }),
-            Err(error) => {
-                sandbox.stop().await?;
-                Err(error)
+        let start = || async {
+            let sandbox = place.start().await?;
+            match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
+                Ok(toolbox) => Ok(Worker { sandbox, toolbox }),
+                Err(error) => {
+                    sandbox.stop().await?;
+                    Err(error)
+                }
             }
-        }
+        };
+        retry_start(start).await
     }
 
     async fn prepare(
