@@ -55,19 +55,15 @@ fn run(folder: &Path) -> Result<String> {
         Some(s) => format!("{} by {} with {}\n", s.issue.title, s.approach, s.model),
         None => format!("{}\n", folder.display()),
     };
-    text.push_str(&match outcome {
+    let outcome = match outcome {
         Some(outcome) => {
             let patch = outcome.written_patch().unwrap_or_default();
-            part("Outcome", &format!("{}\n\n{patch}", outcome.summary()))
+            Some(format!("{}\n\n{patch}", outcome.summary()))
         }
-        None => {
-            let outcome = recorded_outcome(folder).map(|outcome| outcome.summary());
-            part(
-                "Outcome",
-                outcome.as_deref().unwrap_or("The run has not ended."),
-            )
-        }
-    });
+        None => recorded_outcome(folder).map(|outcome| outcome.summary()),
+    };
+    let outcome = outcome.as_deref().unwrap_or("The run has not ended.");
+    text.push_str(&part("Outcome", outcome));
     let (cost, stages) = costs.finish();
     text.push_str(&part("Cost", &cost_text(&cost, &stages)));
     if let Some(shares) = token_shares(folder) {

@@ -90,6 +90,9 @@ impl WarningKind {
     }
 }
 
+/// A prediction as it was read, and what is odd about it.
+type ReadPrediction = (Prediction, Option<WarningKind>);
+
 /// Maximum number of models. Each is graded on every instance, and compared with every other.
 const MAX_MODELS: usize = 500;
 /// Maximum predictions in a file.
@@ -138,17 +141,16 @@ pub fn read_named(
     let mut first_paths: BTreeMap<(String, String), &Path> = BTreeMap::new();
     let mut digests: BTreeSet<(String, String)> = BTreeSet::new();
     for PredictionsFile { path, name } in files {
+        let unsuitable = |message: String| RecordsError::unsuitable(path, message);
         let (file, content) = File::read(path)?;
-        let mut predictions =
-            parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        let predictions = parse(content, &stem(path));
+        let mut predictions = predictions.map_err(|problems| file.wrong(problems))?;
         if let Some(name) = name {
-            rename(&mut predictions, name)
-                .map_err(|message| RecordsError::unsuitable(path, message))?;
+            rename(&mut predictions, name).map_err(unsuitable)?;
         }
         // Every instance would count as a failure.
         if predictions.is_empty() {
-            let message = "the file contains no predictions".to_owned();
-            return Err(RecordsError::unsuitable(path, message));
+            return Err(unsuitable("the file contains no predictions".to_owned()));
         }
         for (prediction, _) in &predictions {
             let name = (
@@ -157,11 +159,8 @@ pub fn read_named(
             );
             models.insert(name.0.clone());
             digests.insert((name.0.clone(), file.sha256.clone()));
-            let first = first_paths
-                .get(&name)
-                .copied()
-                .filter(|first| first != path);
-            let message = match first {
+            let first = first_paths.get(&name).copied();
+            let message = match first.filter(|first| first != path) {
                 Some(first) => format!(
                     "duplicate prediction of `{}` for `{}`, first in {}: a file must not replace predictions of another file",
                     name.0,
@@ -176,7 +175,7 @@ pub fn read_named(
                     continue;
                 }
             };
-            return Err(RecordsError::unsuitable(path, message));
+            return Err(unsuitable(message));
         }
         all.extend(predictions);
     }
@@ -224,17 +223,12 @@ pub fn summary(sets: &[Predictions], warnings: &[Warning]) -> Vec<String> {
 }
 
 /// Returns why none of the predictions can be graded, if so. All would count as failures.
-fn ungradable(
-    predictions: &[(Prediction, Option<WarningKind>)],
-    dataset: &Dataset,
-) -> Option<String> {
+fn ungradable(predictions: &[ReadPrediction], dataset: &Dataset) -> Option<String> {
     let (first, _) = predictions.first()?;
     let number = count(predictions.len(), "prediction");
     let mut all = predictions.iter().map(|(prediction, _)| prediction);
-    if !all
-        .clone()
-        .any(|prediction| prediction.model_patch.is_some())
-    {
+    let mut patches = all.clone().filter_map(|one| one.model_patch.as_ref());
+    if patches.next().is_none() {
         return Some(format!("{number}, 0 with a patch in `{PATCH}`"));
     }
     if !all.any(|prediction| dataset.get(&prediction.instance_id).is_some()) {
@@ -250,7 +244,7 @@ fn ungradable(
 }
 
 /// Renames the predictions of a file; fails with the reason if they come from several models.
-fn rename(predictions: &mut [(Prediction, Option<WarningKind>)], name: &str) -> Result<(), String> {
+fn rename(predictions: &mut [ReadPrediction], name: &str) -> Result<(), String> {
     let models = predictions.iter().map(|(one, _)| &one.model_name_or_path);
     let models: BTreeSet<&String> = models.collect();
     if models.len() > 1 {
@@ -274,10 +268,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Parses predictions. `name` is the model of records that do not name one.
-fn parse(
-    content: Content,
-    name: &str,
-) -> Result<Vec<(Prediction, Option<WarningKind>)>, Vec<Problem>> {
+fn parse(content: Content, name: &str) -> Result<Vec<ReadPrediction>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut predictions = Vec::new();
     let mut fields = FieldNames::default();
@@ -372,10 +363,7 @@ enum PredictionError {
     },
 }
 
-fn prediction(
-    value: &Value,
-    name: &str,
-) -> Result<(Prediction, Option<WarningKind>), PredictionError> {
+fn prediction(value: &Value, name: &str) -> Result<ReadPrediction, PredictionError> {
     let Value::Object(fields) = value else {
         return Err(PredictionError::NotAnObject);
     };
@@ -412,7 +400,7 @@ fn prediction(
 
 /// Groups predictions by model, and adds warnings in the order of the files, with missing predictions last.
 fn group_by_model(
-    all: Vec<(Prediction, Option<WarningKind>)>,
+    all: Vec<ReadPrediction>,
     dataset: &Dataset,
     chosen: &Dataset,
 ) -> (Vec<Predictions>, Vec<Warning>) {

@@ -232,11 +232,8 @@ fn group(
     is_in: impl Fn(&InstanceResult) -> bool,
 ) -> Option<Group> {
     let all: Vec<&InstanceResult> = set.all.iter().filter(|g| is_in(g)).collect();
-    let judged: Vec<&InstanceResult> = all
-        .iter()
-        .copied()
-        .filter(|g| g.infrastructure.is_none())
-        .collect();
+    let judged = all.iter().copied().filter(|g| g.infrastructure.is_none());
+    let judged: Vec<&InstanceResult> = judged.collect();
     (!all.is_empty()).then(|| Group {
         name: name.to_owned(),
         infrastructure: (all.len() - judged.len()) as u64,

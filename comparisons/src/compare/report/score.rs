@@ -114,11 +114,8 @@ pub(super) fn mean_of(system: &SystemRuns, value: fn(&Verdict) -> Option<f64>) -
 /// §2.1). It is the mean over the instances with at least `k` samples; `None` if no instance has that many.
 pub(super) fn pass_at(system: &SystemRuns, k: usize) -> Option<f64> {
     let of_instance = |(_, samples): (usize, Vec<&Verdict>)| {
-        let (n, held) = (
-            samples.len(),
-            samples.iter().filter(|v| v.fail_to_pass).count(),
-        );
-        (n >= k).then(|| 1.0 - misses(n, held, k))
+        let held = samples.iter().filter(|v| v.fail_to_pass).count();
+        (samples.len() >= k).then(|| 1.0 - misses(samples.len(), held, k))
     };
     let all: Vec<f64> = system.verdicts().filter_map(of_instance).collect();
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
