@@ -5,7 +5,7 @@ use crate::clover::answer::Form;
 use crate::clover::evaluation::AnswerClass;
 use crate::clover::problem::Task;
 use crate::document::format::{NONE, p_value, points, rate};
-use crate::document::{Cell, Section, Table};
+use crate::document::{Section, Table};
 
 /// Published figures for comparison. Columns: system; task I without context (EM, ER, RER); best RER; task II without
 /// context and best; task III success and execution at 64k and 128k.
@@ -89,17 +89,14 @@ fn of_task(report: &CloverReport, task: Task) -> Option<Section> {
     .words("context")
     .figures(figures(task));
     for row in rows {
-        let mut cells: Vec<Cell> = vec![
-            system_name(&row.system, row.form).into(),
-            row.budget.to_string().into(),
-            row.success.denominator.to_string().into(),
-        ];
+        let words = [system_name(&row.system, row.form), row.budget.to_string()];
+        let mut figures = vec![row.success.denominator.to_string()];
         if task == Task::Assertion {
-            cells.push(rate(&row.exact).into());
+            figures.push(rate(&row.exact));
         }
-        cells.extend([rate(&row.executed).into(), rate(&row.success).into()]);
-        cells.extend(costs(row.cost.as_ref()).map(Into::into));
-        table.row(cells);
+        figures.extend([rate(&row.executed), rate(&row.success)]);
+        figures.extend(costs(row.cost.as_ref()));
+        table.labelled(words, figures);
     }
     Some(Section::new(id, title, [table]).note(note))
 }

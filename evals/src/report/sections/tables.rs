@@ -60,12 +60,8 @@ pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
             Some(d) => format!("{:.1} points", 100.0 * d),
             None => "too few instances".to_owned(),
         };
-        powers.row([
-            label.as_str().into(),
-            s.graded.to_string().into(),
-            format_points(s.power.correlated).into(),
-            format_points(s.power.independent).into(),
-        ]);
+        let power = [s.power.correlated, s.power.independent].map(format_points);
+        powers.labelled([label], [s.graded.to_string()].into_iter().chain(power));
     }
     Section::new("rates", "Rates", [table, powers]).note("F→P: a test fails on the old code and passes on the new code. F→×: a test fails on the old code. P→P: all tests pass on \
              both.").note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \
@@ -296,14 +292,8 @@ pub(super) fn time(report: &GradingReport, labels: &Labels) -> Section {
         .figures(&Seconds::PARTS);
     let labels = labels.long.iter().zip(&labels.short);
     for ((label, short), details) in labels.zip(report.details.values()) {
-        table.row([
-            label.as_str().into(),
-            seconds(details.time.total).into(),
-            details
-                .time
-                .median
-                .map_or(NONE.into(), |s| seconds(s).into()),
-        ]);
+        let median = details.time.median.map_or(NONE.to_owned(), seconds);
+        table.labelled([label], [seconds(details.time.total), median]);
         for slow in &details.time.slowest {
             let s = &slow.seconds;
             let figures = [s.total].into_iter().chain(s.parts());
