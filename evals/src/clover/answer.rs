@@ -302,18 +302,15 @@ fn completion(problem: &Problem, code: &str) -> String {
     let own = flatten(&outline)
         .into_iter()
         .rfind(|d| d.name == problem.name());
-    let body = match own.and_then(|own| code.get(line_start(&code, own.body.start)..own.bytes.end))
-    {
+    let own = own.and_then(|own| code.get(line_start(&code, own.body.start)..own.bytes.end));
+    let is_definition = |text: &str| text.starts_with("def ") || text.starts_with("async ");
+    let body = match own {
         // One-line definition such as `def test(): pass`.
-        Some(body)
-            if body.trim_start().starts_with("def ") || body.trim_start().starts_with("async ") =>
-        {
-            body.split_once(':')
-                .map_or("", |(_, body)| body.trim())
-                .to_owned()
+        Some(line) if is_definition(line.trim_start()) => {
+            line.split_once(':').map_or("", |(_, body)| body.trim())
         }
-        Some(body) => body.to_owned(),
-        None => code.clone(),
+        Some(body) => body,
+        None => code.as_str(),
     };
     let gap = if problem.text.header.ends_with('\n') {
         ""
@@ -322,14 +319,13 @@ fn completion(problem: &Problem, code: &str) -> String {
     };
     format!(
         "{gap}{}\n",
-        reindented(&body, &problem.text.indent).trim_end()
+        reindented(body, &problem.text.indent).trim_end()
     )
 }
 
 fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at)
-        .and_then(|before| before.rfind('\n'))
-        .map_or(0, |end| end + 1)
+    let before = text.get(..at).unwrap_or_default();
+    before.rfind('\n').map_or(0, |end| end + 1)
 }
 
 #[cfg(test)]
