@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde_json::json;
 
-use super::run_view::RunRow;
+use super::run_view::run_row;
 use super::{ListQuery, PAGE, render, template};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
@@ -48,13 +48,12 @@ pub(super) async fn show(
         limit: PAGE + 1,
         ..JobFilter::default()
     };
-    let runs = state.store.runs(&filter, |run| RunRow::from_run(&run));
-    let mut runs = runs.await?;
+    let mut runs = state.store.runs(&filter, |run| run_row(&run)).await?;
     let files = state.store.artifacts(&stored.id).await?;
     let comparison = Comparison::load(&state, &stored).await?;
     let title = comparison.name.clone();
     let is_open = comparison.is_open();
-    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone());
+    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run["id"].clone());
     let files: Vec<String> = files.into_iter().map(|file| file.name).collect();
     let page = json!({
         "max_dollars": stored.max_dollars,

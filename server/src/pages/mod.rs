@@ -32,7 +32,7 @@ use super::authentication::Caller;
 use crate::store::{JobFilter, JobId, JobStatus};
 use form::NewRunForm;
 pub(crate) use problem_page::answer_browsers;
-use run_view::{RunRow, run_view};
+use run_view::{run_row, run_view};
 pub(crate) use serve_options::{OptionRow, option_rows};
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
@@ -189,9 +189,8 @@ async fn list(
         ..JobFilter::default()
     };
     let is_first = filter.before.is_none();
-    let runs = state.store.runs(&filter, |run| RunRow::from_run(&run));
-    let mut runs = runs.await?;
-    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone());
+    let mut runs = state.store.runs(&filter, |run| run_row(&run)).await?;
+    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run["id"].clone());
     let statuses: Vec<_> = JobStatus::of_runs().map(JobStatus::as_str).collect();
     let page = json!({
         "statuses": statuses,

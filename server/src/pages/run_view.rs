@@ -1,6 +1,5 @@
 //! A run for its page.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
@@ -23,58 +22,36 @@ use super::usage_chart::usage_chart;
 /// Maximum number of events on the page; the trajectory has all events.
 const MAX_EVENTS: u32 = 2_000;
 
-/// A run in a list.
-#[derive(Debug, Serialize)]
-pub(super) struct RunRow {
-    pub id: String,
-    title: String,
-    status: &'static str,
-    repository: String,
-    /// Commit of the old code.
-    commit: Option<String>,
-    approach: String,
-    model: String,
-    created_at: String,
-    created: String,
-    attempts: i64,
-    /// Number of returns to the queue because of a shortage, and the last reason.
-    returned: Option<String>,
-    calls: String,
-    tokens: String,
-    seconds: Option<String>,
-    dollars: Option<String>,
-}
-
-impl RunRow {
-    pub(super) fn from_run(run: &StoredRun) -> Self {
-        let record = run.record_value();
-        let usage = &record["usage"];
-        let count = |name: &str| usage[name].as_u64();
-        let tokens = count("prompt_tokens")
-            .zip(count("completion_tokens"))
-            .map(|(p, c)| p + c);
-        let created = timestamp(run.created_at);
-        RunRow {
-            id: run.id.to_string(),
-            title: title(run),
-            status: run.status.as_str(),
-            repository: shortened(&run.repository, MAX_NAME_CHARS),
-            commit: record["commit"].as_str().map(str::to_owned),
-            approach: shortened(&run.approach, MAX_NAME_CHARS),
-            model: shortened(&run.model, MAX_NAME_CHARS),
-            created_at: created.to_string(),
-            created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-            attempts: run.counted_attempts(),
-            returned: run.return_reason().map(|reason| match run.returns {
-                1 => format!("once: {reason}"),
-                times => format!("{times} times, last: {reason}"),
-            }),
-            calls: count("model_calls").map_or(String::new(), |n| n.to_string()),
-            tokens: tokens.map_or(String::new(), |n| n.to_string()),
-            seconds: record["seconds"].as_f64().map(|s| format!("{s:.1}")),
-            dollars: usage["dollars"].as_f64().map(|d| format!("{d:.4}")),
-        }
-    }
+/// Returns a run for a list.
+pub(super) fn run_row(run: &StoredRun) -> Value {
+    let record = run.record_value();
+    let usage = &record["usage"];
+    let count = |name: &str| usage[name].as_u64();
+    let tokens = count("prompt_tokens")
+        .zip(count("completion_tokens"))
+        .map(|(p, c)| p + c);
+    let created = timestamp(run.created_at);
+    json!({
+        "id": run.id.as_str(),
+        "title": title(run),
+        "status": run.status.as_str(),
+        "repository": shortened(&run.repository, MAX_NAME_CHARS),
+        "commit": record["commit"].as_str(),
+        "approach": shortened(&run.approach, MAX_NAME_CHARS),
+        "model": shortened(&run.model, MAX_NAME_CHARS),
+        "created_at": created.to_string(),
+        "created": created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        "attempts": run.counted_attempts(),
+        // The number of returns to the queue because of a shortage, and the last reason.
+        "returned": run.return_reason().map(|reason| match run.returns {
+            1 => format!("once: {reason}"),
+            times => format!("{times} times, last: {reason}"),
+        }),
+        "calls": count("model_calls").map_or(String::new(), |n| n.to_string()),
+        "tokens": tokens.map_or(String::new(), |n| n.to_string()),
+        "seconds": record["seconds"].as_f64().map(|s| format!("{s:.1}")),
+        "dollars": usage["dollars"].as_f64().map(|d| format!("{d:.4}")),
+    })
 }
 
 /// Returns the title of the issue; without one, the id of the run.
@@ -100,7 +77,7 @@ pub(super) async fn run_view(state: &ApiState, run: &StoredRun) -> Result<Value>
     let (tests, fixes) = matrix(&record["evidence"]);
     let entries = entries(&events).into_iter().map(EntryView::from_entry);
     Ok(json!({
-        "run": RunRow::from_run(run),
+        "run": run_row(run),
         "comparison": comparison.map(|comparison| comparison.id.to_string()),
         // An explanation of the outcome.
         "said": explanation(&record, outcome.as_ref()),
