@@ -41,6 +41,7 @@ pub use jail::jail_main;
 pub use protocol::Isolation;
 pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
+pub use size::disk_bytes;
 pub(crate) use size::{DiskUsage, FileSystem, disk_usage};
 
 use crate::sandbox::{Backend, Result, Sandbox, Spec};

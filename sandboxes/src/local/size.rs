@@ -118,6 +118,13 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     sum
 }
 
+/// Returns the bytes of everything below a folder; a file with several names counts once. Unreadable folders are not
+/// counted. Blocks.
+pub fn disk_bytes(folder: &Path) -> u64 {
+    let folder = folder.canonicalize();
+    folder.map_or(0, |folder| disk_usage(&folder).bytes)
+}
+
 /// Returns the bytes of files and folders, without files that `shared` has at the same path (the same file, not a
 /// copy). A file with several names counts once.
 pub(super) fn own_bytes(folder: &Path, shared: Option<&Path>) -> io::Result<u64> {

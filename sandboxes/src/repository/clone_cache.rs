@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::archive_cache::{evict, is_idle, with_ending};
-use super::process;
+use crate::local::disk_bytes;
 use crate::sandbox::Result;
 
 /// Period after a use in which a clone always stays, because a run may still use it.
@@ -23,7 +23,7 @@ pub(crate) fn evict_clones(cache: &Path, max_bytes: u64) -> Result<()> {
     for path in with_ending(&cache.join("repositories"), "git")? {
         let lock = std::fs::metadata(path.with_extension("lock"));
         if let Ok(used) = lock.and_then(|about| about.modified()) {
-            clones.push((used, process::size(&path, u64::MAX), path));
+            clones.push((used, disk_bytes(&path), path));
         }
     }
     evict(clones, max_bytes, remove).map(drop)

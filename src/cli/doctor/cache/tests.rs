@@ -1,18 +1,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 use super::super::finding::FindingStatus;
 use super::*;
+use testwright_sandboxes::local::disk_bytes;
 
 #[test]
 fn hard_links_count_once() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("a/b");
     std::fs::create_dir_all(&inner).unwrap();
-    let before = disk_usage::bytes(folder.path());
+    let before = disk_bytes(folder.path());
     std::fs::write(inner.join("one"), vec![1; 1 << 20]).unwrap();
-    let one = disk_usage::bytes(folder.path());
+    let one = disk_bytes(folder.path());
     assert!(one >= before + (1 << 20), "{before} {one}");
     std::fs::hard_link(inner.join("one"), folder.path().join("two")).unwrap();
-    assert_eq!(disk_usage::bytes(folder.path()), one);
+    assert_eq!(disk_bytes(folder.path()), one);
 }
 
 #[test]
