@@ -69,6 +69,24 @@ pub fn without_port(host: &str) -> &str {
     }
 }
 
+/// Reads the body of a response. Stops once there are more than `max_bytes` bytes.
+///
+/// # Errors
+///
+/// Fails if the connection fails.
+pub async fn read_body(
+    response: &mut reqwest::Response,
+    max_bytes: usize,
+) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while body.len() <= max_bytes
+        && let Some(part) = response.chunk().await?
+    {
+        body.extend_from_slice(&part);
+    }
+    Ok(body)
+}
+
 /// Describes why a request failed, in one clause without its address. All causes go to the log.
 pub fn describe(error: &reqwest::Error) -> String {
     let mut causes = causes(error);

@@ -174,15 +174,12 @@ impl Api {
     }
 
     pub(super) async fn body(&self, mut answer: Response) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
-        let failed = |error| self.failed(http_client::describe(&error));
-        while let Some(part) = answer.chunk().await.map_err(failed)? {
-            body.extend_from_slice(&part);
-            if body.len() > MAX_RESPONSE_LEN {
-                return Err(self.failed("the server's answer is too large"));
-            }
+        let body = http_client::read_body(&mut answer, MAX_RESPONSE_LEN).await;
+        let body = body.map_err(|e| self.failed(http_client::describe(&e)))?;
+        match body.len() > MAX_RESPONSE_LEN {
+            true => Err(self.failed("the server's answer is too large")),
+            false => Ok(body),
         }
-        Ok(body)
     }
 
     /// Removes the token from the server's answers, because the server knows it.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode, Url, redirect};
 use secrecy::{ExposeSecret, SecretString};
@@ -235,10 +234,14 @@ impl GitHubClient {
                 http_client::describe(&error)
             ))
         };
-        let response = builder.send().await.map_err(failed)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = read(response).await?;
-        self.check_response(status, &headers, &body)
+        let mut response = builder.send().await.map_err(failed)?;
+        let body = http_client::read_body(&mut response, MAX_RESPONSE_LEN).await;
+        let body = body.map_err(|e| RequestError::Failed(http_client::describe(&e)))?;
+        if body.len() > MAX_RESPONSE_LEN {
+            let why = "GitHub's response is too long";
+            return Err(RequestError::Failed(why.to_owned()));
+        }
+        self.check_response(response.status(), response.headers(), &body)
     }
 
     fn check_response(
@@ -307,20 +310,6 @@ fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Op
     // If this machine's clock is fast, the limit seems to have ended already.
     let wait = after.or(reset).unwrap_or_default().clamp(0, MAX_WAIT);
     (is_rate_limit || wait > 0).then_some(wait)
-}
-
-async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
-    let mut body = Vec::new();
-    let mut stream = response.bytes_stream();
-    while let Some(piece) = stream.next().await {
-        let piece = piece.map_err(|e| RequestError::Failed(http_client::describe(&e)))?;
-        body.extend_from_slice(&piece);
-        if body.len() > MAX_RESPONSE_LEN {
-            let why = "GitHub's response is too long";
-            return Err(RequestError::Failed(why.to_owned()));
-        }
-    }
-    Ok(body)
 }
 
 #[cfg(test)]

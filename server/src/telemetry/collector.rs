@@ -70,15 +70,8 @@ async fn send(
         .await;
     // The address may contain a password.
     let mut response = sent.map_err(reqwest::Error::without_url)?;
-    let mut answer = Vec::new();
-    while answer.len() < MAX_RESPONSE_LEN
-        && let Some(part) = response
-            .chunk()
-            .await
-            .map_err(reqwest::Error::without_url)?
-    {
-        answer.extend_from_slice(&part);
-    }
+    let answer = http_client::read_body(&mut response, MAX_RESPONSE_LEN).await;
+    let answer = answer.map_err(reqwest::Error::without_url)?;
     let mut http_response = Response::new(Bytes::from(answer));
     *http_response.status_mut() = response.status();
     *http_response.headers_mut() = response.headers().clone();
