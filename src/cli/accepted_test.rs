@@ -360,6 +360,23 @@ pub(super) fn apply_command(folder: &Path) -> String {
     format!("testwright apply {}", quote_path(folder))
 }
 
+/// Adds the options with a value and the flags that are set to a command.
+pub(super) fn with_options(
+    mut command: String,
+    options: &[(&str, &Option<String>)],
+    flags: &[(&str, bool)],
+) -> String {
+    for (name, value) in options {
+        if let Some(value) = value {
+            command += &format!(" {name} {}", quote(value));
+        }
+    }
+    for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
+        command += &format!(" {name}");
+    }
+    command
+}
+
 fn current_folder() -> Option<PathBuf> {
     std::env::current_dir().ok()?.canonicalize().ok()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::accepted_test::{AcceptedTest, apply_command, quote};
+use super::accepted_test::{AcceptedTest, apply_command, with_options};
 use super::headings::{ISSUE, OUTPUT};
 use super::list::newest_run;
 use super::output;
@@ -67,18 +67,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
 impl Args {
     /// Returns this command for the run in a folder.
     fn command(&self, folder: &Path) -> String {
-        let mut command = apply_command(folder);
-        for (flag, value) in [("--repo", &self.repo), ("--branch", &self.branch)] {
-            if let Some(value) = value {
-                command += &format!(" {flag} {}", quote(value));
-            }
-        }
-        for (flag, is_set) in [("--commit", self.commit), ("--xfail", self.xfail)] {
-            if is_set {
-                command = format!("{command} {flag}");
-            }
-        }
-        command
+        let options = [("--repo", &self.repo), ("--branch", &self.branch)];
+        let flags = [("--commit", self.commit), ("--xfail", self.xfail)];
+        with_options(apply_command(folder), &options, &flags)
     }
 }
 

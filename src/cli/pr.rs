@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::accepted_test::{AcceptedTest, quote, quote_path};
+use super::accepted_test::{AcceptedTest, quote, quote_path, with_options};
 use super::apply::{newest_accepted, read_test, work_tree};
 use super::headings::{ISSUE, OUTPUT};
 use super::output::{self, escape_line};
@@ -101,24 +101,16 @@ pub(super) async fn run(args: &Args) -> Result<()> {
 impl Args {
     /// Returns this command for the run in a folder.
     fn command(&self, folder: &Path) -> String {
-        let mut command = format!("testwright pr {}", quote_path(folder));
+        let command = format!("testwright pr {}", quote_path(folder));
         let remote = Some(self.remote.clone()).filter(|remote| remote != "origin");
-        for (flag, value) in [
+        let options = [
             ("--repo", &self.repo),
             ("--remote", &remote),
             ("--base", &self.base),
             ("--branch", &self.branch),
-        ] {
-            if let Some(value) = value {
-                command += &format!(" {flag} {}", quote(value));
-            }
-        }
-        for (flag, is_set) in [("--xfail", self.xfail), ("--create", self.create)] {
-            if is_set {
-                command = format!("{command} {flag}");
-            }
-        }
-        command
+        ];
+        let flags = [("--xfail", self.xfail), ("--create", self.create)];
+        with_options(command, &options, &flags)
     }
 }
 
