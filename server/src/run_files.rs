@@ -26,49 +26,33 @@ pub fn build_log(record: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path))
 }
 
-/// Access to the files of runs.
-pub struct RunFiles<'a> {
-    /// Database with the list of files.
-    pub store: &'a Store,
-    /// Store with their contents.
-    pub artifacts: &'a Artifacts,
-}
-
-impl RunFiles<'_> {
-    /// Uploads all files of a run's folder, and the environment build log if it exists.
-    ///
-    /// # Errors
-    ///
-    /// Fails with a shortage if the artifact store or the database is full or unavailable; otherwise with an
-    /// infrastructure error.
-    pub async fn upload(&self, attempt: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
-        for (name, path) in files(folder)? {
-            self.upload_content(attempt, name, read(&path)?).await?;
-        }
-        let Some(log) = log.filter(|log| log.is_file()) else {
-            return Ok(());
-        };
-        // The log is shared: another run may overwrite or remove it meanwhile.
-        match read(log) {
-            Err(_) if !log.exists() => Ok(()),
-            content => {
-                let name = BUILD_LOG.to_owned();
-                self.upload_content(attempt, name, content?).await
-            }
-        }
+/// Uploads all files of a run's folder, and the environment build log if it exists.
+///
+/// # Errors
+///
+/// Fails with a shortage if the artifact store or the database is full or unavailable; otherwise with an infrastructure
+/// error.
+pub async fn upload(
+    store: &Store,
+    artifacts: &Artifacts,
+    attempt: &Attempt,
+    folder: &Path,
+    log: Option<&Path>,
+) -> Result<()> {
+    for (name, path) in files(folder)? {
+        let blob = artifacts.put(read(&path)?).await?;
+        record(store, attempt, name, &blob).await?;
     }
-
-    async fn upload_content(
-        &self,
-        attempt: &Attempt,
-        name: String,
-        content: Vec<u8>,
-    ) -> Result<()> {
-        let blob = self.artifacts.put(content).await?;
-        self.store
-            .put_artifact(attempt, &artifact(name, &blob))
-            .await
-    }
+    let Some(log) = log.filter(|log| log.is_file()) else {
+        return Ok(());
+    };
+    // The log is shared: another run may overwrite or remove it meanwhile.
+    let content = match read(log) {
+        Err(_) if !log.exists() => return Ok(()),
+        content => content?,
+    };
+    let blob = artifacts.put(content).await?;
+    record(store, attempt, BUILD_LOG.to_owned(), &blob).await
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -76,13 +60,18 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         .map_err(|error| Error::io(format!("read {}", path.display()), &error))
 }
 
-/// Describes a file whose content is in the artifact store.
-pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
-    StoredArtifact {
+/// Records a file of an attempt, whose content is in the artifact store.
+///
+/// # Errors
+///
+/// Fails if another process has claimed the job since, or if the database query fails.
+pub async fn record(store: &Store, attempt: &Attempt, name: String, blob: &Blob) -> Result<()> {
+    let artifact = StoredArtifact {
         name,
         digest: blob.digest.as_str().to_owned(),
         bytes: i64::try_from(blob.bytes).unwrap_or(i64::MAX),
-    }
+    };
+    store.put_artifact(attempt, &artifact).await
 }
 
 /// Lists the names and paths of the files in a folder, which may be missing.

@@ -22,7 +22,7 @@ use super::matrix::work::MatrixWork;
 use super::prepared_cell::PreparedMatrixRun;
 use super::request::RunRequest;
 use super::retention::remove_attempt_folder;
-use super::run_files::{RunFiles, build_log};
+use super::run_files::{self, build_log};
 use super::store_sink::{LastEvent, StoreSink};
 use super::telemetry::{RunObserver, Telemetry};
 use crate::artifacts::{Artifacts, shared_environments};
@@ -221,12 +221,8 @@ impl Worker {
         let Some(artifacts) = artifacts.filter(|_| ending.status.has_ended()) else {
             return Ok(Some(ending));
         };
-        let files = RunFiles {
-            store: &self.store,
-            artifacts,
-        };
         let folder = attempt.folder_in(&self.folder);
-        let uploaded = files.upload(attempt, &folder, log).await;
+        let uploaded = run_files::upload(&self.store, artifacts, attempt, &folder, log).await;
         let Err(error) = uploaded else {
             return Ok(Some(ending));
         };

@@ -10,38 +10,34 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::artifacts::Artifacts;
-use crate::run_files::{artifact, files};
+use crate::run_files::{files, record};
 use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::{GRADING, PREDICTIONS};
 use testwright_config::error::{Error, Result};
 
-pub(super) struct ComparisonFiles<'a> {
-    pub store: &'a Store,
-    pub artifacts: &'a Artifacts,
-    pub taken: &'a Attempt,
+pub(super) async fn upload(store: &Store, artifacts: &Artifacts, attempt: &Attempt, folder: &Path) {
+    if let Err(error) = try_upload(store, artifacts, attempt, folder).await {
+        let (id, error) = (attempt.id.as_str(), error.with_cause());
+        tracing::warn!(id, error, "could not upload the files of a comparison");
+    }
 }
 
-impl ComparisonFiles<'_> {
-    pub(super) async fn upload(&self, folder: &Path) {
-        if let Err(error) = self.try_upload(folder).await {
-            let (id, error) = (self.taken.id.as_str(), error.with_cause());
-            tracing::warn!(id, error, "could not upload the files of a comparison");
-        }
+async fn try_upload(
+    store: &Store,
+    artifacts: &Artifacts,
+    attempt: &Attempt,
+    folder: &Path,
+) -> Result<()> {
+    for name in [PREDICTIONS, GRADING] {
+        let packed = tokio::task::block_in_place(|| pack(folder, name));
+        let failed = |e| Error::io(format!("pack {}", folder.join(name).display()), &e);
+        packed.map_err(failed)?;
     }
-
-    async fn try_upload(&self, folder: &Path) -> Result<()> {
-        for name in [PREDICTIONS, GRADING] {
-            let packed = tokio::task::block_in_place(|| pack(folder, name));
-            let failed = |e| Error::io(format!("pack {}", folder.join(name).display()), &e);
-            packed.map_err(failed)?;
-        }
-        for (name, path) in files(folder)? {
-            let blob = self.artifacts.put_file(&path).await?;
-            let artifact = artifact(name, &blob);
-            self.store.put_artifact(self.taken, &artifact).await?;
-        }
-        Ok(())
+    for (name, path) in files(folder)? {
+        let blob = artifacts.put_file(&path).await?;
+        record(store, attempt, name, &blob).await?;
     }
+    Ok(())
 }
 
 /// Packs a folder into `NAME.tar.gz` beside it; does nothing if the folder is missing.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use testwright_evals::harness;
 
-use super::files::ComparisonFiles;
+use super::files;
 use super::request::{ComparisonRequest, PreparedComparison};
 use super::{CellSettings, ModelSettings, StoreRuns};
 use crate::artifacts::Artifacts;
@@ -160,12 +160,7 @@ impl ComparisonServer {
             .await?;
         report::write(folder)?;
         runs.put_report(folder).await?;
-        let files = ComparisonFiles {
-            store: &self.store,
-            artifacts: &self.artifacts,
-            taken: attempt,
-        };
-        files.upload(folder).await;
+        files::upload(&self.store, &self.artifacts, attempt, folder).await;
         Ok(AttemptEnd::of_failures(
             missing_runs_message(&summary).into_iter().collect(),
         ))
