@@ -72,12 +72,14 @@ impl MatrixWork<'_> {
         attempt: &Attempt,
     ) -> Result<Vec<String>> {
         let (sender, mut cells) = mpsc::unbounded_channel::<SelectionResult>();
+        // If a cell cannot be stored, the work stops.
         let trying = async move {
             let done = |result| {
                 let _ = sender.send(result);
             };
             let jobs = missing.jobs(instance);
             harness::select_all(harness, jobs, 1, &|_| {}, &done).await;
+            Ok::<(), Error>(())
         };
         let storing = async {
             let mut failures = Vec::new();
@@ -92,11 +94,6 @@ impl MatrixWork<'_> {
                 failures.extend(result.infrastructure);
             }
             Ok(failures)
-        };
-        // If a cell cannot be stored, the work stops.
-        let trying = async {
-            trying.await;
-            Ok::<(), Error>(())
         };
         let ((), failures) = tokio::try_join!(trying, storing)?;
         Ok(failures)
