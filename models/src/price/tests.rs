@@ -6,10 +6,9 @@ fn settings() -> Settings {
         "[gpt-5-mini]\nprompt = 0.25\ncached = 0.025\ncompletion = 2.0\ndate = \"2026-11-01\"\n[\"qwen/coder\"]\nprompt = 1\ncompletion = 0\n",
     )
     .unwrap();
-    Settings {
-        prices,
-        ..Settings::default()
-    }
+    let mut settings = Settings::default();
+    settings.prices = prices;
+    settings
 }
 
 fn dollars(model: &str, usage: &Usage) -> Option<f64> {

@@ -7,6 +7,6 @@ mod write;
 pub(super) use judge::judge;
 pub(super) use retrieve::{CODE_TOKENS, retrieve};
 pub(super) use write::{
-    Draft, ReplyFormat, SAMPLE_TEMPERATURE, SAMPLES, ask, system_and_user, user_message, write,
+    Draft, SAMPLE_TEMPERATURE, SAMPLES, ask, system_and_user, user_message, write,
     write_and_hand_in,
 };
