@@ -127,6 +127,7 @@ pub(crate) trait Launcher {
 }
 
 /// A run, with details of its last process.
+#[derive(Default)]
 pub(crate) struct DetailedRun {
     pub report: TestReport,
     pub coverage: Option<Coverage>,
@@ -160,18 +161,11 @@ pub(crate) fn run_in<'a>(
         measurement,
         launcher,
         folder: String::new(),
-        is_whole: false,
-        imported: Vec::new(),
-        items: Vec::new(),
+        done: DetailedRun::default(),
     };
-    let report = run.all(ids)?;
-    Ok(DetailedRun {
-        report,
-        coverage: run.measurement.map(Measurement::finish),
-        is_whole: run.is_whole,
-        imported: run.imported,
-        items: run.items,
-    })
+    run.done.report = run.all(ids)?;
+    run.done.coverage = run.measurement.map(Measurement::finish);
+    Ok(run.done)
 }
 
 /// One run, in one process or several.
@@ -182,10 +176,8 @@ struct Run<'a> {
     launcher: Option<&'a mut dyn Launcher>,
     /// Folder from which pytest runs, relative to the workspace.
     folder: String,
-    /// State of the last process: see [`DetailedRun`].
-    is_whole: bool,
-    imported: Vec<Module>,
-    items: Vec<CollectedItem>,
+    /// State of the last process. The report and the coverage are set at the end.
+    done: DetailedRun,
 }
 
 impl Run<'_> {
@@ -232,10 +224,10 @@ impl Run<'_> {
         for (folder, ids) in parts {
             folder.clone_into(&mut self.folder);
             reports.push(pytest::run(self, &ids)?);
-            is_whole &= self.is_whole;
-            imported.append(&mut self.imported);
+            is_whole &= self.done.is_whole;
+            imported.append(&mut self.done.imported);
         }
-        (self.is_whole, self.imported) = (is_whole, imported);
+        (self.done.is_whole, self.done.imported) = (is_whole, imported);
         Ok(merge_reports(reports))
     }
 

@@ -45,7 +45,7 @@ pub(super) fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result
     command.max_output_bytes = MAX_PRINTED_BYTES;
     let finished = run.process(command, &mut recording.report)?;
     let session = Session::new(recording.read());
-    run.is_whole = session.is_whole();
+    run.done.is_whole = session.is_whole();
     let printed = normalize(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
         let last_line = last_line(&printed).unwrap_or("it printed nothing");

@@ -245,12 +245,8 @@ impl Server {
         deadline: Instant,
     ) -> Option<()> {
         let changes = self.loaded.changes_to(&now);
-        if changes.is_other_set
-            || !changes
-                .modified
-                .iter()
-                .all(|path| layout.is_test_file(path))
-        {
+        let mut modified = changes.modified.iter();
+        if changes.is_other_set || modified.any(|path| !layout.is_test_file(path)) {
             return None;
         }
         // Discard unread answers to earlier requests.

@@ -35,9 +35,9 @@ fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Resu
         keyword: options.keyword.clone(),
     };
     let (mut session, finished) = one_process(run, &arguments, ids)?;
-    run.is_whole = session.is_whole();
-    run.imported = std::mem::take(&mut session.imported);
-    run.items.append(&mut session.items);
+    run.done.is_whole = session.is_whole();
+    run.done.imported = std::mem::take(&mut session.imported);
+    run.done.items.append(&mut session.items);
     let printed = normalize(&finished.stdout.text(), root);
 
     let conftests = session.broken_conftests();
