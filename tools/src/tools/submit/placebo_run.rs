@@ -59,29 +59,26 @@ pub(super) fn rerun(
     let aged: Vec<String> = changed.chain(executed.iter().cloned()).collect();
     let seed = u64::from_ne_bytes(random_bytes()?);
     let files = placebo_files(context.workspace, &executed, seed);
+    let all_fail = |report: &TestReport| {
+        let again = failing_ids(report, contributed);
+        ids.iter().all(|id| again.contains(id))
+    };
+    let rerun = |order: &str, report: TestReport| {
+        let order = order.to_owned();
+        Ok(Some(Rerun { order, report }))
+    };
     let mut with_placebo = None;
     if !files.is_empty() {
         let report = run_with_placebo(context, &files, &aged, &ids)?;
-        let again = failing_ids(&report, contributed);
-        let all_fail = ids.iter().all(|id| again.contains(id));
-        let rerun = Rerun {
-            order: Rerun::PLACEBO.to_owned(),
-            report,
-        };
-        if all_fail {
-            return Ok(Some(rerun));
+        if all_fail(&report) {
+            return rerun(Rerun::PLACEBO, report);
         }
-        with_placebo = Some(rerun);
+        with_placebo = Some(report);
     }
-    let report = run_with_older_files(context, &aged, &ids)?;
-    let again = failing_ids(&report, contributed);
-    let all_fail = ids.iter().all(|id| again.contains(id));
+    let older = run_with_older_files(context, &aged, &ids)?;
     match with_placebo {
-        Some(rerun) if all_fail => Ok(Some(rerun)),
-        _ => Ok(Some(Rerun {
-            order: Rerun::OLDER.to_owned(),
-            report,
-        })),
+        Some(report) if all_fail(&older) => rerun(Rerun::PLACEBO, report),
+        _ => rerun(Rerun::OLDER, older),
     }
 }
 
@@ -130,14 +127,10 @@ fn placebo_files(workspace: &Workspace, executed: &[String], seed: u64) -> Vec<P
             && !is_conftest(path)
     };
     let paths = workspace.files();
+    let file = |path: &String| placebo_file(workspace, path, seed);
     let siblings = paths.iter().filter(|path| is_sibling(path));
-    let siblings = siblings
-        .filter_map(|path| placebo_file(workspace, path, seed))
-        .take(MAX_SIBLING_FILES);
-    let own = executed
-        .iter()
-        .filter_map(|path| placebo_file(workspace, path, seed));
-    own.chain(siblings).collect()
+    let siblings = siblings.filter_map(file).take(MAX_SIBLING_FILES);
+    executed.iter().filter_map(file).chain(siblings).collect()
 }
 
 fn placebo_file(workspace: &Workspace, path: &str, seed: u64) -> Option<PlaceboFile> {

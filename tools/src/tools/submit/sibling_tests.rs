@@ -33,10 +33,8 @@ pub(super) fn find_files(
     let layout = workspace.layout();
     let depth = |path: &str| path.matches('/').count();
     let is_near = |path: &String| {
-        let folders = shared.iter().filter_map(|file| Path::new(file).parent());
-        folders
-            .into_iter()
-            .any(|folder| Path::new(path).starts_with(folder))
+        let mut folders = shared.iter().filter_map(|file| Path::new(file).parent());
+        folders.any(|folder| Path::new(path).starts_with(folder))
     };
     let is_kept = |path: &String| kept_changes.iter().any(|change| change.path == *path);
     let mut siblings: Vec<String> = (workspace.files().into_iter())

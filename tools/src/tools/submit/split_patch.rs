@@ -7,7 +7,7 @@ use crate::tool::Result;
 use crate::tools::changes::LINK;
 use crate::tools::collected_tests::collected_files;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
-use crate::workspace::{FileChange, Workspace, is_conftest};
+use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
 use super::code_dependencies::used_by_code;
 use super::shadowed_modules::shadows;
@@ -164,14 +164,7 @@ fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
 /// Returns whether a path holds settings of test runners, or a module that Python imports automatically, above or
 /// beside tests. Elsewhere such files are ordinary data.
 fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
-    const NAMES: &[&str] = &[
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        ".pytest.toml",
-        "tox.ini",
-        "setup.cfg",
-        "pyproject.toml",
+    const OTHERS: [&str; 4] = [
         ".coveragerc",
         "sitecustomize.py",
         "usercustomize.py",
@@ -179,7 +172,7 @@ fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
     ];
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let layout = workspace.layout();
-    NAMES.contains(&name)
+    (Layout::CONFIGURATION.contains(&name) || OTHERS.contains(&name))
         && (workspace.files().iter())
             .any(|file| layout.is_test_file(file) && Path::new(file).starts_with(folder))
 }
