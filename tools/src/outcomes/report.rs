@@ -185,10 +185,8 @@ impl Failure {
     /// Returns the test's own code that raised the exception, if the code under test called it. The body of a decorated
     /// test (`@given`) stands for nothing else: test code called its wrapper.
     pub fn raised_by_test_double(&self) -> Option<&Frame> {
-        let repository = self
-            .frames
-            .iter()
-            .filter(|frame| frame.place != Place::External);
+        let frames = self.frames.iter();
+        let repository = frames.filter(|frame| frame.place != Place::External);
         let repository: Vec<&Frame> = repository.collect();
         let [.., caller, last] = repository[..] else {
             return None;

@@ -263,12 +263,10 @@ fn place_among(names: &[&str], new: &str) -> usize {
     let by_type: Key = |name| {
         let is_constant = name.len() > 1 && !name.contains(char::is_lowercase);
         let is_class = name.starts_with(char::is_uppercase);
-        let kind = if is_constant {
-            0
-        } else if is_class {
-            1
-        } else {
-            2
+        let kind = match (is_constant, is_class) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
         };
         (kind, name.to_lowercase())
     };

@@ -172,12 +172,11 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>>
         }
     }
     // A complete name takes precedence over the end of a longer one.
-    if candidates
-        .iter()
-        .any(|c| c.found.iter().any(|d| d.qualified == name))
-    {
+    let is_complete = |d: &Definition| d.qualified == name;
+    let mut found = candidates.iter().flat_map(|c| &c.found);
+    if found.any(is_complete) {
         for candidate in &mut candidates {
-            candidate.found.retain(|d| d.qualified == name);
+            candidate.found.retain(is_complete);
         }
         candidates.retain(|c| !c.found.is_empty());
     }

@@ -103,9 +103,9 @@ impl<'m> Walk<'m> {
         }
     }
 
-    fn each(&mut self, node: Node<'m>, scope: usize) {
+    fn each(&mut self, node: Node<'m>, scope: usize, visit: fn(&mut Self, Node<'m>, usize)) {
         for child in named_children(node) {
-            self.visit(child, scope);
+            visit(self, child, scope);
         }
     }
 
@@ -152,7 +152,7 @@ impl<'m> Walk<'m> {
                     guarded: self.guards > 0,
                 });
             }
-            "type" if self.annotations => self.each(node, scope),
+            "type" if self.annotations => self.each(node, scope, Self::visit),
             "type" | "comment" | "ERROR" | "nonlocal_statement" => {}
             "function_definition" | "lambda" => self.function(node, scope),
             "class_definition" => {
@@ -167,7 +167,7 @@ impl<'m> Walk<'m> {
             | "dictionary_comprehension"
             | "generator_expression" => {
                 let inner = self.open(ScopeKind::Comprehension, Some(scope));
-                self.each(node, inner);
+                self.each(node, inner, Self::visit);
             }
             "assignment" | "for_in_clause" | "for_statement" | "augmented_assignment" => {
                 self.each_binding(node, "left", scope);
@@ -208,10 +208,10 @@ impl<'m> Walk<'m> {
                 if matches!(function, Some("exec" | "globals" | "execfile")) {
                     self.anything_goes = true;
                 }
-                self.each(node, scope);
+                self.each(node, scope, Self::visit);
             }
             "try_statement" => self.try_statement(node, scope),
-            _ => self.each(node, scope),
+            _ => self.each(node, scope, Self::visit),
         }
     }
 
@@ -293,11 +293,7 @@ impl<'m> Walk<'m> {
                 // `print`, `match` and the like have no child node if they are names.
                 self.declare(self.text(node), scope);
             }
-            _ => {
-                for child in named_children(node) {
-                    self.bind(child, scope);
-                }
-            }
+            _ => self.each(node, scope, Self::bind),
         }
     }
 
@@ -327,11 +323,7 @@ impl<'m> Walk<'m> {
                 }
             }
             "string" | "concatenated_string" => {}
-            _ => {
-                for child in named_children(node) {
-                    self.pattern(child, scope);
-                }
-            }
+            _ => self.each(node, scope, Self::pattern),
         }
     }
 

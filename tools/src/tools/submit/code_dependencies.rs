@@ -61,11 +61,8 @@ pub(super) fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTr
             .iter()
             .filter_map(|path| folder_of_tests(path, layout))
             .collect();
-        targets.extend(
-            folders
-                .into_iter()
-                .map(|path| Target::new(path, true, workspace)),
-        );
+        let folders = folders.into_iter();
+        targets.extend(folders.map(|path| Target::new(path, true, workspace)));
     }
     let texts = texts(workspace, &files, &targets);
     let mut reached = reached(&targets, &texts, layout);
@@ -116,23 +113,17 @@ struct Text {
 fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Text> {
     let layout = workspace.layout();
     let names: BTreeSet<&str> = targets.iter().map(Target::name).collect();
-    let mut texts = Vec::new();
-    for path in files.iter().filter(|path| path.ends_with(".py")) {
-        let serves_tests = layout.is_test_file(path) || is_conftest(path);
-        if serves_tests || is_script(path) {
-            continue;
-        }
+    let is_code = |path: &&String| {
+        let is_python = path.ends_with(".py");
+        is_python && !layout.is_test_file(path) && !is_conftest(path) && !is_script(path)
+    };
+    let text = |path: &String| {
         // An unreadable file cannot be imported either.
-        let Ok(bytes) = workspace.read(Path::new(path)) else {
-            continue;
-        };
-        let text = decode_source(&bytes);
-        if !names.iter().any(|name| text.contains(name)) {
-            continue;
-        }
-        texts.push(Text::new(path, text));
-    }
-    texts
+        let text = decode_source(&workspace.read(Path::new(path)).ok()?);
+        let is_naming = names.iter().any(|name| text.contains(name));
+        is_naming.then(|| Text::new(path, text))
+    };
+    files.iter().filter(is_code).filter_map(text).collect()
 }
 
 /// Returns whether a file is a script beside the code, which is never imported.
