@@ -342,20 +342,12 @@ impl Workspace {
         let Some(entry) = self.base.entry(relative) else {
             return self.remove(relative);
         };
-        if let Some(target) = entry.link.clone() {
-            let whole = self.root().join(relative);
-            if fs::symlink_metadata(&whole).is_ok() {
-                fs::remove_file(&whole)?;
-            }
-            if let Some(folder) = whole.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            std::os::unix::fs::symlink(target, whole)?;
-            return Ok(());
+        let (is_link, mode) = (entry.link.is_some(), entry.mode);
+        let bytes = self.base.content(entry)?;
+        match is_link {
+            true => self.link(relative, &bytes),
+            false => self.write_bytes(relative, &bytes, Some(mode)),
         }
-        let mode = entry.mode;
-        let bytes = self.base.read(relative)?.unwrap_or_default();
-        self.write_bytes(relative, &bytes, Some(mode))
     }
 
     /// Returns everything that differs from the base commit, by path: modified and deleted tracked files, and

@@ -148,6 +148,27 @@ fn links_themselves_are_removed_and_restored() {
 }
 
 #[test]
+fn base_links_are_restored_unless_folders_replaced_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("testbed/sub/link.py");
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink("a.py", &link).unwrap();
+    let mut archive = tar::Builder::new(fs::File::create(folder.path().join("base.tar")).unwrap());
+    archive.follow_symlinks(false);
+    archive
+        .append_dir_all(".", folder.path().join("testbed"))
+        .unwrap();
+    archive.finish().unwrap();
+    let mut workspace = Workspace::open(config(folder.path())).unwrap();
+    fs::remove_file(&link).unwrap();
+    fs::create_dir(&link).unwrap();
+    refusal(workspace.restore(Path::new("sub/link.py")));
+    fs::remove_dir_all(link.parent().unwrap()).unwrap();
+    workspace.restore(Path::new("sub/link.py")).unwrap();
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("a.py"));
+}
+
+#[test]
 fn writing_keeps_mode_and_changes_mtime() {
     let mut f = Fixture::new(&[("run.sh", b"#!/bin/sh\n")]);
     let path = f.root().join("run.sh");
