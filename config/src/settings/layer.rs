@@ -206,7 +206,7 @@ const TABLES: [&str; 2] = ["environment", "model.extra-body"];
 pub(super) fn leaves(table: &Table, sections: &[String]) -> Vec<(Vec<String>, Value)> {
     let mut values = Vec::new();
     for (key, value) in table {
-        let path = [sections, &[key.clone()]].concat();
+        let path = [sections, std::slice::from_ref(key)].concat();
         match value {
             Value::Table(inner)
                 if !TABLES.contains(&path.join(".").as_str())
