@@ -131,17 +131,18 @@ impl Sources {
 pub struct Flags(Vec<(String, std::result::Result<Value, toml::ser::Error>, String)>);
 
 impl Flags {
-    /// Records a flag; `None` means that it was not given. `key` looks like `run.max-steps`; the flag is
-    /// named after its last part.
+    /// Records a flag, which replaces an earlier value of its key; `None` means that it was not given. `key` looks
+    /// like `run.max-steps`; the flag is named after its last part.
     pub fn set<T: Serialize>(&mut self, key: &str, value: Option<T>) {
         let Some(value) = value.map(Value::try_from) else {
             return;
         };
         let flag = format!("--{}", key.rsplit('.').next().unwrap_or(key));
+        self.remove(key);
         self.0.push((key.to_owned(), value, flag));
     }
 
-    /// Removes all values of a key.
+    /// Removes the value of a key.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(other, ..)| other != key);
     }

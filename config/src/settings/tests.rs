@@ -348,6 +348,9 @@ fn variables_are_parsed_by_type() {
     insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: must be greater than 0, not 0");
     let place = TestDir::new().flag("run.max-steps", u64::MAX);
     insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: u64 value was too large");
+    // A later flag replaces it, as when a user overrides the limit of a recorded run.
+    let place = place.flag("run.max-steps", 7);
+    assert_eq!(place.load().run.max_steps, 7);
     let place = TestDir::new().variable("TESTWRIGHT_LIMITS_MEMORY", "4");
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
