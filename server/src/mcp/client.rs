@@ -69,7 +69,8 @@ impl McpClient {
         let arguments = request.arguments.clone().unwrap_or_default();
         let session = self.session.current();
         let _in_use = session.as_ref().map(|session| session.begin_call());
-        let tools = self.raw_tools()?;
+        let tools = session.as_ref().map(|session| &session.tools);
+        let tools = tools.or(self.named.as_ref())?;
         tools.call_by_name(&request.name, arguments).await
     }
 
