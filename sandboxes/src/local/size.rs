@@ -118,11 +118,28 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     sum
 }
 
-/// Returns the bytes of everything below a folder; a file with several names counts once. Unreadable folders are not
-/// counted. Blocks.
+/// Returns the bytes of everything below a folder; a file with several names counts once. Unreadable files are skipped.
+/// Blocks.
+///
+/// It works without `openat2`, which kernels before 5.6 and some containers lack, because the limit on clones must hold
+/// there too.
 pub fn disk_bytes(folder: &Path) -> u64 {
-    let folder = folder.canonicalize();
-    folder.map_or(0, |folder| disk_usage(&folder).bytes)
+    let (mut bytes, mut seen) = (0, BTreeSet::new());
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(stat) = entry.metadata() else {
+                continue;
+            };
+            if stat.is_dir() {
+                folders.push(entry.path());
+            }
+            if stat.nlink() < 2 || stat.is_dir() || seen.insert((stat.dev(), stat.ino())) {
+                bytes += stat.blocks() * 512;
+            }
+        }
+    }
+    bytes
 }
 
 /// Returns the bytes of files and folders, without files that `shared` has at the same path (the same file, not a
