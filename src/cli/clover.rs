@@ -54,7 +54,7 @@ async fn open_harness(
     harness(settings, args).await
 }
 
-/// Returns the number of workers: the given one, or one for each processor.
-fn workers(given: Option<usize>) -> usize {
-    given.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+/// Returns the number of workers: the value of the flag, or one for each processor.
+fn workers(flag: Option<usize>) -> usize {
+    flag.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
