@@ -57,7 +57,7 @@ type UnansweredIds = Arc<Mutex<HashSet<RequestId>>>;
 
 type Output<W> = Arc<tokio::sync::Mutex<W>>;
 
-async fn write<W: AsyncWrite + Unpin>(
+async fn write_message<W: AsyncWrite + Unpin>(
     output: &Output<W>,
     message: &impl Serialize,
 ) -> io::Result<()> {
@@ -106,7 +106,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
             lock(&self.unanswered).remove(id);
         }
         let output = self.output.clone();
-        async move { write(&output, &message).await }
+        async move { write_message(&output, &message).await }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -149,7 +149,9 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> MessageReader<R, W> {
             let is_open = match message.and_then(|message| self.check_id(message)) {
                 Ok(message) => self.forward(message).await,
                 Err(unreadable) if unreadable.is_notification => true,
-                Err(unreadable) => write(&self.output, &unreadable.answer()).await.is_ok(),
+                Err(unreadable) => write_message(&self.output, &unreadable.answer())
+                    .await
+                    .is_ok(),
             };
             if !is_open {
                 return;
