@@ -229,7 +229,8 @@ impl Scan<'_> {
             .and_then(|c| c.get(1))
             .map(|m| m.as_str().trim());
         let is_known = name.is_some_and(|name| self.has_tool(name));
-        if !tagged && !(is_known && ARGUMENTS.is_match(head)) {
+        let is_call = tagged || is_known && ARGUMENTS.is_match(head);
+        if !is_call {
             return None;
         }
         let problem = match problem.cut {
