@@ -8,7 +8,8 @@ use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
 use super::earlier_calls::CallDependencies;
 use super::repetition::{Advice, Repetition};
-use super::{Flow, OnSubmit, Outcome, Run};
+use super::submission_policy::OnSubmit;
+use super::{Flow, Outcome, Run};
 use testwright_models::{Finish, Message, Reply};
 
 /// Settings of an agent that differ between approaches.

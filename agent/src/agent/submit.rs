@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
 use testwright_tools::registry;
 use testwright_tools::tool::{Route, Tool};
 use testwright_tools::tools::Submit;
-use testwright_tools::tools::submission::Submission;
 
 use super::review::{AcceptedSubmission, doubt_message};
+use super::submission_policy::OnSubmit;
+use super::submission_record::SubmissionRecord;
 use super::{Flow, Outcome, Run};
 use crate::check;
 use crate::confidence::Signals;
@@ -27,46 +28,6 @@ const UNCHANGED: &str =
     "Nothing has changed since the last submission, so the tests did not run again.";
 
 type CallResult = (String, bool, Value);
-
-/// The requirements of an approach for a submission beyond the gate.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SubmissionPolicy {
-    /// Whether the gate's findings are sent back to the model.
-    pub feedback: bool,
-    /// Whether a candidate fix should have been tried before; asked for once.
-    pub wants_fix: bool,
-    /// Number of times that a reviewer's doubts are sent back to the model; `None` for no reviewer.
-    pub reviews: Option<u32>,
-}
-
-/// The action after a submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnSubmit {
-    /// The run continues until the gate accepts.
-    UntilAccepted,
-    /// The first submission ends the run, accepted or not.
-    Once,
-}
-
-/// The result of one submission, as stored in the trajectory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SubmissionRecord {
-    submission: Submission,
-    verdict: Verdict,
-    /// Effects of the last forms of the candidate fixes on these tests.
-    #[serde(default)]
-    fixes: Vec<FixTrial>,
-    review: Option<Review>,
-    /// Whether a candidate fix was requested instead of accepting.
-    requested_fix: bool,
-    /// Whether the reviewer's doubts were sent back instead of accepting.
-    returned_doubts: bool,
-    #[serde(default)]
-    reason: Option<String>,
-    /// Digest of the submitted changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changes: Option<String>,
-}
 
 impl Run {
     pub(super) async fn submit(
@@ -217,9 +178,9 @@ impl Run {
         let verdict = &submitted.verdict;
         let is_lasting = !verdict.accepted() && !verdict.is_by_chance(&submitted.submission);
         self.refused_submission = is_lasting.then(|| Box::new(submitted.clone()));
-        let is_final = verdict.accepted() && !submitted.requested_fix && !submitted.returned_doubts;
         let patch = &submitted.submission.patch;
-        self.submission = is_final.then(|| (patch.clone(), Box::new(self.evidence(submitted))));
+        self.submission =
+            (submitted.is_final()).then(|| (patch.clone(), Box::new(self.evidence(submitted))));
     }
 
     /// Returns the outcome of the run, if an answered submission ends it.

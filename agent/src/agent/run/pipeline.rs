@@ -11,7 +11,7 @@ use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{RunPytest, Submit, TryFix};
 
 use super::super::run_counts::{FailureKind, RunCounts};
-use super::super::submit::OnSubmit;
+use super::super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use crate::session::Contents;
 use crate::trajectory::{Event, RecordedAnswer};

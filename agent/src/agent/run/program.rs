@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 use testwright_config::hex::hex;
 use testwright_tools::tool::{AnyTool, Route};
 
-use super::super::{Limit, OnSubmit};
+use super::super::Limit;
+use super::super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
 use crate::trajectory::{Event, RecordedAnswer};
 use testwright_models::{ExtraFields, Message, ToolCall};
