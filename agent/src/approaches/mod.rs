@@ -36,13 +36,16 @@ pub struct Approach {
     /// Parts of it that can be switched.
     pub options: &'static [ApproachOption],
     /// Returns the switches of an effort level; `None` if the approach has no levels.
-    pub effort: fn(Effort) -> Option<&'static [(ApproachOption, bool)]>,
+    pub effort: fn(Effort) -> Option<Switches>,
     /// Minimum number of samples that a comparison takes of it. The grader picks the best of several samples, so
     /// the rate is an upper bound.
     pub oracle_samples: u32,
     /// Runs until the run has ended. Returns the outcome as an error if it ended early.
     pub run: RunApproach,
 }
+
+/// Options with the values that an effort level gives them.
+pub type Switches = &'static [(ApproachOption, bool)];
 
 /// The function that carries out a run.
 pub type RunApproach = for<'a> fn(&'a mut Run, &'a ApproachContext) -> BoxFuture<'a, Flow<Outcome>>;

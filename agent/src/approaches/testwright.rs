@@ -13,7 +13,9 @@ use testwright_tools::tools::{
     Search, ShowPatch,
 };
 
-use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with, run_with_tools};
+use super::{
+    Approach, ApproachContext, ApproachOption, Switches, Workflow, begin_with, run_with_tools,
+};
 use crate::agent::{Drafts, Flow, OnSubmit, Outcome, Run, SubmissionPolicy};
 use crate::retrieval::{Index, functions};
 use testwright_config::settings::Effort;
@@ -88,7 +90,7 @@ fn tools() -> Vec<&'static dyn AnyTool> {
     FIRST.iter().copied().chain(others).collect()
 }
 
-fn effort(level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
+fn effort(level: Effort) -> Option<Switches> {
     Some(match level {
         Effort::Low => &[(FIX, false), (REVIEW, false)],
         Effort::Medium => &[],
