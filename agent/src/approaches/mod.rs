@@ -29,7 +29,7 @@ pub struct Approach {
     pub description: &'static str,
     /// Kind of model that it works with.
     pub model: ModelKind,
-    /// How it works, for people.
+    /// Workflow, as shown to people.
     pub workflow: Workflow,
     /// Returns the tools that it offers to its model, in this order; a pipeline offers none.
     pub tools: fn() -> Vec<&'static dyn AnyTool>,
@@ -51,7 +51,7 @@ pub type Switches = &'static [(ApproachOption, bool)];
 pub type RunApproach = for<'a> fn(&'a mut Run, &'a ApproachContext) -> BoxFuture<'a, Flow<Outcome>>;
 
 impl Approach {
-    /// Returns an approach for a language model, without tools, options, effort levels and further samples.
+    /// Returns an approach for a language model, without tools, options, effort levels or further samples.
     const fn new(
         name: &'static str,
         description: &'static str,
