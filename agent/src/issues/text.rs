@@ -124,7 +124,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     (rest.is_empty() && !text.contains('\0')).then_some(text)
 }
 
-/// Returns the title of an issue with this text: the first heading or line, if it can be one.
+/// Returns the title of an issue with this text: the first heading or line, if it can be one. If the text is an address,
+/// that is its title.
 pub fn title(text: &str) -> Option<String> {
     split(text).0
 }
