@@ -20,13 +20,10 @@ use super::container::{Container, Tar};
 use super::container_config::WRITABLE;
 use super::images::Image;
 use crate::error::SandboxError;
-use crate::sandbox::{Command, Result, Sandbox, output_with_input, read_messages};
+use crate::sandbox::{Command, Result, Sandbox, read_all, read_messages};
 
 /// Maximum time of a fork; beyond it, a commit would have been faster.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Time for one script in a container.
-const RUN_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Maximum bytes of a file that the host put into the original. The longest one is the toolbox.
 const MAX_UPLOAD: usize = 512 << 20;
@@ -216,13 +213,26 @@ fn script(text: String) -> Command {
     command
 }
 
-/// Runs a script with some input, and fails if it fails.
+/// Runs a script with some input, and fails if it fails or does not get all of its input.
 async fn run(container: &Container, text: String, input: Vec<u8>) -> Result<Vec<u8>> {
-    let output = output_with_input(container, &script(text), &input, RUN_TIMEOUT).await?;
-    match output.code {
-        0 => Ok(output.stdout),
-        _ => Err(unsure(String::from_utf8_lossy(&output.stderr).trim())),
+    let mut process = container.spawn(&script(text)).await?;
+    let feed = async move {
+        process.stdin.write_all(&input).await?;
+        process.stdin.shutdown().await
+    };
+    let name = || "the list of changed files".to_owned();
+    let reading = async {
+        tokio::try_join!(read_all(&name, process.stdout), async {
+            Ok(read_messages(process.stderr).await?)
+        })
+    };
+    let (fed, read) = tokio::join!(feed, reading);
+    let (out, messages) = read.map_err(|e| unsure(e.message))?;
+    if process.exit.await? != 0 {
+        return Err(unsure(messages));
     }
+    fed?;
+    Ok(out)
 }
 
 async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<()> {
