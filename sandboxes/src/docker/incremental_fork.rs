@@ -240,11 +240,12 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let unpack = "exec tar -C / --delay-directory-restore -xpf -".to_owned();
     let (pack, unpack) = (script(pack), script(unpack));
     let (mut from, mut to) = tokio::try_join!(original.spawn(&pack), fork.spawn(&unpack))?;
-    let feed = async {
+    // Each end is closed as soon as its work ends, also by an error. Otherwise the other process would wait for it.
+    let feed = async move {
         from.stdin.write_all(&names).await?;
         from.stdin.shutdown().await
     };
-    let flow = async {
+    let flow = async move {
         tokio::io::copy(&mut from.stdout, &mut to.stdin).await?;
         to.stdin.shutdown().await
     };
