@@ -33,8 +33,9 @@ fn children(process: Pid) -> Vec<Pid> {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     let threads = threads.into_iter().flatten().flatten();
     let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
-    let list = lists.flatten().collect::<String>();
-    list.split_whitespace().filter_map(parse_pid).collect()
+    let lists: Vec<_> = lists.flatten().collect();
+    let pids = lists.iter().flat_map(|list| list.split_whitespace());
+    pids.filter_map(parse_pid).collect()
 }
 
 /// Returns all processes of the machine with their parents.
