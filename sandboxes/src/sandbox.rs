@@ -125,8 +125,8 @@ pub struct ImageBuild<'a> {
     pub log: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-/// Specification of a sandbox. No sandbox has network access; builds reach package indexes through a relay (see
-/// [`crate::egress`]).
+/// Specification of a sandbox. Isolated sandboxes have no network access; builds reach package indexes through a relay
+/// (see [`crate::egress`]).
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// State, image or bare system that the sandbox starts from.
