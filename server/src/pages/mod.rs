@@ -232,9 +232,7 @@ async fn revise(
 }
 
 fn approach_rows() -> Vec<Value> {
-    let row = |approach: &&approaches::Approach| {
-        json!({ "name": approach.name, "description": approach.description })
-    };
+    let row = |approach: &&approaches::Approach| json!({ "name": approach.name, "description": approach.description });
     approaches::ALL.iter().map(row).collect()
 }
 

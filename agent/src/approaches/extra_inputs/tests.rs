@@ -41,7 +41,7 @@ fn inputs_must_match_options() {
     let all = variant("zero-shot-plus:given-tests=on:given-patch=on:other-patch=on");
     assert!(given(Some("x"), &["t.py"]).check_options(&all).is_ok());
     for approach in ALL {
-        let plain = Variant::plain(*approach);
+        let plain = Variant::plain(approach);
         assert!(given(None, &[]).check_options(&plain).is_ok());
         assert!(labels(plain.options()).is_empty());
     }
