@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use testwright_sandboxes::docker::{Docker, DockerSettings};
+use testwright_sandboxes::docker::{Docker, DockerSettings, Pull};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, SandboxError, SandboxSource, Spec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +15,7 @@ const TRIPS: usize = 2001;
 #[tokio::main]
 async fn main() -> Result<(), SandboxError> {
     let settings = DockerSettings {
-        pull: false,
+        pull: Pull::Never,
         ..DockerSettings::default()
     };
     let docker = match Docker::connect(settings).await {

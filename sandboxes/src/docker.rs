@@ -35,7 +35,7 @@ use std::path::Path;
 use async_trait::async_trait;
 
 pub use engine::EngineSecurity;
-pub use settings::DockerSettings;
+pub use settings::{DockerSettings, Pull};
 
 use crate::sandbox::{Backend, ImageBuild, Result, Sandbox, SandboxSource, Spec};
 use container::Container;

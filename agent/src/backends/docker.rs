@@ -8,7 +8,7 @@ use super::GuaranteeStatus::{No, Partly, Yes};
 use super::guarantee::PACKAGE_INDEX_ONLY;
 use super::{Connector, Examination, Guarantee};
 use testwright_config::error::Result;
-use testwright_config::settings::{Pull, Settings};
+use testwright_config::settings::Settings;
 
 pub(super) struct DockerConnector;
 
@@ -45,7 +45,7 @@ async fn docker(settings: &Settings) -> Result<Docker> {
     let connected = Docker::connect(DockerSettings {
         host: settings.docker.host.clone(),
         base: settings.docker.base.clone(),
-        pull: settings.docker.pull != Pull::Never,
+        pull: settings.docker.pull,
         user: settings.docker.user.clone().unwrap_or(defaults.user),
         registry_answers: Some(settings.cache.join("registry-answers.json")),
     })

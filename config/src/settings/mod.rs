@@ -35,9 +35,7 @@ pub use layer::nearest;
 pub use origin::Origin;
 pub use redactor::Redactor;
 pub use secret::{RedactedUrl, Secret};
-pub use sections::{
-    Build, Docker, Effort, GitHub, Limits, Local, Model, ModelLimits, Price, Pull, Run,
-};
+pub use sections::{Build, Docker, Effort, GitHub, Limits, Local, Model, ModelLimits, Price, Run};
 pub use size::Size;
 pub use sources::{Flags, Sources};
 

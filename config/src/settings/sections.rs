@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::docker::Pull;
 
 use super::{RedactedUrl, Size};
 
@@ -185,19 +186,6 @@ pub struct Docker {
     pub user: Option<String>,
     /// When images are pulled from a registry: `always`, `missing` or `never`.
     pub pull: Pull,
-}
-
-/// When images are pulled from a registry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Pull {
-    /// Images are pulled before each use.
-    Always,
-    /// Images are pulled if the engine lacks them.
-    #[default]
-    Missing,
-    /// Images are never pulled: the engine must have them.
-    Never,
 }
 
 /// The `local` sandbox.

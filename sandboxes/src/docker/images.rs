@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::engine::Engine;
 use super::error::{EngineResult, to_sandbox_error};
 use super::registry_answers::{self, RegistryAnswer};
+use super::settings::Pull;
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
 use crate::sandbox::Result;
@@ -89,17 +90,25 @@ fn bases(engine: &Engine, version: &str) -> Vec<String> {
     }
 }
 
+/// Returns whether a registry may have an image of this name; those of testwright are made on this machine.
+fn is_pullable(name: &str) -> bool {
+    !name.starts_with("testwright/")
+}
+
 /// Returns the name of an image that the engine has, or that a registry has: it is pulled from there, or only asked for.
 async fn find_base(engine: &Engine, version: &str, pulls: bool) -> Result<String> {
     let names = bases(engine, version);
     for name in &names {
         if present(engine, name).await? {
+            if pulls {
+                refresh(engine, name).await?;
+            }
             return Ok(name.clone());
         }
     }
     let mut why = String::new();
-    if engine.settings.pull {
-        for name in names.iter().filter(|name| !name.starts_with("testwright/")) {
+    if engine.settings.pull != Pull::Never {
+        for name in names.iter().filter(|name| is_pullable(name)) {
             let refused = match pulls {
                 true => pull(engine, name).await.err().map(|e| e.to_string()),
                 false => ask_registry(engine, name).await.refused,
@@ -204,13 +213,14 @@ pub(super) async fn check_reference(engine: &Engine, name: &str) -> Result<()> {
 /// Returns an image that the user named.
 pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
     refuse_copy(engine, name).await?;
-    if !present(engine, name).await? {
-        if !engine.settings.pull {
-            return Err(SandboxError::not_found(format!(
-                "the engine does not have the image {name}"
-            ))
-            .hint(format!("run `docker pull {name}`, or allow pulling")));
-        }
+    if present(engine, name).await? {
+        refresh(engine, name).await?;
+    } else if engine.settings.pull == Pull::Never {
+        return Err(
+            SandboxError::not_found(format!("the engine does not have the image {name}"))
+                .hint(format!("run `docker pull {name}`, or allow pulling")),
+        );
+    } else {
         pull(engine, name).await?;
     }
     Ok(Image {
@@ -237,6 +247,14 @@ pub(super) fn absent(name: &str, tag: &str) -> SandboxError {
         "the saved state {name} is missing: the engine has no image {tag}"
     ))
     .hint("build the environment again")
+}
+
+/// Pulls an image that the engine has, if the settings ask for it before each use.
+async fn refresh(engine: &Engine, name: &str) -> Result<()> {
+    match engine.settings.pull == Pull::Always && is_pullable(name) {
+        true => pull(engine, name).await,
+        false => Ok(()),
+    }
 }
 
 async fn pull(engine: &Engine, name: &str) -> Result<()> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use testwright_sandboxes::docker::{Docker, DockerSettings};
+use testwright_sandboxes::docker::{Docker, DockerSettings, Pull};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::{Output, output};
 use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, SandboxSource, Spec};
@@ -28,7 +28,7 @@ pub(crate) async fn engine() -> Option<Docker> {
         return None;
     }
     let settings = DockerSettings {
-        pull: false,
+        pull: Pull::Never,
         ..DockerSettings::default()
     };
     Some(Docker::connect(settings).await.unwrap())

@@ -17,6 +17,8 @@ mod eviction;
 #[cfg(target_os = "linux")]
 mod idle;
 #[cfg(target_os = "linux")]
+mod image_pulls;
+#[cfg(target_os = "linux")]
 mod index_server;
 mod install;
 #[cfg(target_os = "linux")]

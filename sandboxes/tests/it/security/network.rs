@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use testwright_sandboxes::docker::{Docker, DockerSettings};
+use testwright_sandboxes::docker::{Docker, DockerSettings, Pull};
 use testwright_sandboxes::environment::{BuildSettings, Environment, prepare};
 use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::{Backend, SandboxError};
@@ -476,7 +476,7 @@ async fn requirement_outside_index_gives_hint() {
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_system_packages_come_from_debian() {
     let settings = DockerSettings {
-        pull: false,
+        pull: Pull::Never,
         ..DockerSettings::default()
     };
     let Ok(engine) = Docker::connect(settings).await else {
