@@ -97,7 +97,7 @@ impl Layer {
         let table: Table = toml::from_str(&text).map_err(|e| unreadable(e.message().to_owned()))?;
 
         let mut layer = Layer::default();
-        for (keys, mut value) in leaves(&table, &[]) {
+        for (keys, mut value) in leaves(&table) {
             let line = line_of(document, &keys, &text);
             if keys == ["environment"] && trust == Trust::User {
                 let cause = format!(
@@ -199,22 +199,17 @@ fn read(path: &Path, is_found: bool) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Keys whose values are tables that are set as one unit.
-const TABLES: [&str; 2] = ["environment", "model.extra-body"];
-
-/// Returns every value below `sections` that is set as one unit: keys of sections, a model's price, the environment.
-pub(super) fn leaves(table: &Table, sections: &[String]) -> Vec<(Vec<String>, Value)> {
+/// Returns every value that is set as one unit, with its path: keys of sections, a model's price, the environment.
+pub(super) fn leaves(table: &Table) -> Vec<(Vec<String>, Value)> {
     let mut values = Vec::new();
-    for (key, value) in table {
-        let path = [sections, std::slice::from_ref(key)].concat();
+    for (section, value) in table {
         match value {
-            Value::Table(inner)
-                if !TABLES.contains(&path.join(".").as_str())
-                    && !matches!(sections, [of] if of == "prices" || of == "model-limits") =>
-            {
-                values.extend(leaves(inner, &path));
+            Value::Table(keys) if section != "environment" => {
+                for (key, value) in keys {
+                    values.push((vec![section.clone(), key.clone()], value.clone()));
+                }
             }
-            _ => values.push((path, value.clone())),
+            _ => values.push((vec![section.clone()], value.clone())),
         }
     }
     values

@@ -302,7 +302,7 @@ impl Settings {
     pub fn describe(&self) -> Vec<Setting> {
         let mut all = Vec::new();
         if let Ok(table) = Table::try_from(self) {
-            for (keys, value) in layer::leaves(&table, &[]) {
+            for (keys, value) in layer::leaves(&table) {
                 let key = keys.join(".");
                 all.push(Setting {
                     origin: self.origin(&key),

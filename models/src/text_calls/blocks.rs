@@ -28,7 +28,7 @@ pub(super) enum Form<'t> {
     Family(ReadBlock),
     /// A `{` or `[` at the start of a line, or after a tag, a token or words that announce a call.
     Bracket,
-    /// Reasoning; the body is what comes after it.
+    /// Reasoning; the body starts after it.
     Thought,
     /// A tool result that the model invented.
     InventedAnswer,
