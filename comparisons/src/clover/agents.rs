@@ -22,7 +22,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use super::RUNS;
 use super::plan::ModelQuestion;
 use super::replies::StoredReply;
-use crate::compare::cell_run::{self, PreparedCode, prepared_code};
+use crate::compare::cell_run::{self, PreparedCode, prepare_code};
 use crate::compare::{costs, encoded, first_line};
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
@@ -95,7 +95,7 @@ impl<'a> Agents<'a> {
         };
         let out = self.folder.join(run_folder(ask));
         let run = self.execute(ask, code, &out, model);
-        let outcome = cell_run::outcome(&out, run).await?;
+        let outcome = cell_run::run_unless_ended(&out, run).await?;
         if !outcome.is_final() {
             return Ok(AgentRun::CutShort(outcome));
         }
@@ -194,7 +194,7 @@ impl<'a> Agents<'a> {
         let (harness, commit) = (self.harness, problem.commit.as_str());
         let location = self.benchmark.location(&problem.repository, commit);
         let code = harness.changed_code_at(location, Some(commit), hide, &report);
-        prepared_code(&self.processors, code).await
+        prepare_code(&self.processors, code).await
     }
 }
 

@@ -179,7 +179,7 @@ async fn wanted_coverage(
 pub(crate) type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
 
 /// Waits for a processor, then prepares the code of runs.
-pub(crate) async fn prepared_code(
+pub(crate) async fn prepare_code(
     processors: &Semaphore,
     code: impl Future<Output = std::result::Result<(Source, Environment), Box<Infrastructure>>>,
 ) -> PreparedCode {
@@ -195,8 +195,8 @@ pub(crate) async fn prepared_code(
     }
 }
 
-/// Returns the outcome of a run, which is made or resumed unless it has ended.
-pub(crate) async fn outcome(
+/// Makes or resumes a run, unless it has ended, and returns its outcome.
+pub(crate) async fn run_unless_ended(
     out: &Path,
     run: impl Future<Output = Result<Outcome>>,
 ) -> Result<Outcome> {

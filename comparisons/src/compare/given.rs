@@ -63,7 +63,7 @@ struct RequestedInputs<'v> {
 }
 
 /// The variant that requests an input, two names of the input, and whether an instance lacks it.
-type Requested<'v> = (
+type InputRequest<'v> = (
     Option<&'v Variant>,
     &'static str,
     &'static str,
@@ -113,7 +113,7 @@ pub fn inputs(
     let golden = "golden code patch";
     let other = "patch of --code-patches";
     let tests = "golden tests in Python files";
-    let requests: [Requested<'_>; 3] = [
+    let requests: [InputRequest<'_>; 3] = [
         (requested_inputs.tests, "test files", tests, |inputs| {
             inputs.test_files.is_empty()
         }),

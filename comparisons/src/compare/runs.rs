@@ -89,7 +89,7 @@ impl RunContext<'_> {
             let made = cell_run::execute(job, harness, code, model, processor, progress);
             Ok(made.await?.outcome)
         };
-        record(cell, &out, cell_run::outcome(&out, run).await?)
+        record(cell, &out, cell_run::run_unless_ended(&out, run).await?)
     }
 
     /// Makes a run on another machine and returns its record.
@@ -101,7 +101,7 @@ impl RunContext<'_> {
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.schedule.folder.join(cell.folder());
         let run = async { remote.run(cell, self.task(cell, instance)?, &out).await };
-        record(cell, &out, cell_run::outcome(&out, run).await?)
+        record(cell, &out, cell_run::run_unless_ended(&out, run).await?)
     }
 
     fn task(&self, cell: &RunSpec, instance: &Instance) -> Result<CellTask> {

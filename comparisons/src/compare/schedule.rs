@@ -11,7 +11,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
-use super::cell_run::{PreparedCode, prepared_code};
+use super::cell_run::{PreparedCode, prepare_code};
 use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
 use super::runs::{RunContext, Schedule};
 use super::{Plan, RunRecord, RunSpec, RunStatus};
@@ -272,7 +272,7 @@ impl Shared<'_> {
             processors,
             ..
         } = &self.context;
-        prepared_code(processors, schedule.harness.old_code(instance, &report)).await
+        prepare_code(processors, schedule.harness.old_code(instance, &report)).await
     }
 }
 
