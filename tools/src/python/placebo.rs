@@ -310,9 +310,7 @@ impl<'m> Editor<'m> {
         let text = self.module.text();
         let start = statement.start_byte();
         let before = text.get(..start).unwrap_or_default();
-        let Some(line_start) = before.rfind('\n').map(|end| end + 1) else {
-            return;
-        };
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let is_continued = before[..line_start].trim_end().ends_with('\\');
         if is_continued || !before[line_start..].trim().is_empty() {
             return;
