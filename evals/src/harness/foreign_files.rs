@@ -242,8 +242,11 @@ fn loads_only_pytester(source: &str) -> bool {
     })
 }
 
-/// Returns whether a value on one line names only `pytester`.
+/// Returns whether a value on one line names only `pytester`. For Python, a carriage return ends a line, too, and three
+/// quotes may begin a longer text.
 fn is_pytester(value: &str) -> bool {
+    let mut others = ["\r", "\"\"\"", "'''"].iter();
+    let may_continue = others.any(|other| value.contains(other));
     let code = value.split('#').next().unwrap_or_default().trim();
     let count = |bracket: char| code.matches(bracket).count();
     let is_closed = code.ends_with(['"', '\'', ']', ')'])
@@ -251,7 +254,7 @@ fn is_pytester(value: &str) -> bool {
         && count('(') == count(')');
     let names = code.split(['"', '\'', '[', ']', '(', ')', ',']);
     let mut names = names.map(str::trim).filter(|name| !name.is_empty());
-    is_closed && names.all(|name| matches!(name, "pytester" | "_pytest.pytester"))
+    !may_continue && is_closed && names.all(|name| matches!(name, "pytester" | "_pytest.pytester"))
 }
 
 #[cfg(test)]

@@ -18,6 +18,15 @@ fn plugin_for_tests_of_plugins_is_harmless() {
             false,
         ),
         ("pytest_plugins = ['pytester']; x = hooks\n", false),
+        (
+            "pytest_plugins = 'pytester' # \rpytest_plugins = 'hooks'\n",
+            false,
+        ),
+        (
+            "pytest_plugins = 'pytester,' \"\"\"\n\"\"\" 'hooks'\n",
+            false,
+        ),
+        ("pytest_plugins = ['pytester']\r\n", true),
         ("if x:\n    pytest_plugins = ['pytester']\n", false),
     ] {
         assert_eq!(loads_only_pytester(source), is_harmless, "{source}");
