@@ -88,8 +88,9 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<String> {
                 }
             }
         }
-        let is_test = path.contains("test");
-        if !is_test && definition.is_match(&text) {
+        // The name of the package in the root is not known.
+        let is_importable = !path.contains("test") && path != "__init__.py";
+        if is_importable && definition.is_match(&text) {
             add(format!("from {} import {name}", here()), 2);
         }
     }

@@ -21,6 +21,7 @@ fn definitions_and_exports_are_suggested() {
             "import pytest\nimport numpy as np\nfrom pkg import Thing\n",
         ),
         ("tests/test_b.py", "import pytest\n"),
+        ("__init__.py", "from .setup import tools\nVERSION = 1\n"),
     ];
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -34,7 +35,9 @@ fn definitions_and_exports_are_suggested() {
     assert_eq!(best("LIMIT").unwrap(), "from pkg.sub.deep import LIMIT");
     assert_eq!(best("np").unwrap(), "import numpy as np");
     assert_eq!(best("pytest").unwrap(), "import pytest");
+    assert_eq!(best("tools").unwrap(), "from setup import tools");
     assert_eq!(best("nothing"), None);
+    assert_eq!(best("VERSION"), None);
     let module_name = |path| dotted_name(path, &|part| is_package(folder.path(), part));
     assert_eq!(module_name("src/pkg/sub/deep.py"), "pkg.sub.deep");
     assert_eq!(module_name("tests/test_a.py"), "test_a");
