@@ -32,13 +32,26 @@ const MODULES: &[&str] = &[
     "zoneinfo",
 ];
 
+/// Returns whether this module of the standard library was deprecated, so importing it gives a warning in some versions.
+pub(super) fn is_deprecated(module: &str) -> bool {
+    DEPRECATED.binary_search(&module).is_ok()
+}
+
+#[rustfmt::skip]
+const DEPRECATED: &[&str] = &[
+    "aifc", "asynchat", "asyncore", "audioop", "binhex", "cgi", "cgitb", "chunk", "crypt", "distutils", "formatter",
+    "imghdr", "imp", "lib2to3", "macpath", "mailcap", "nis", "nntplib", "ossaudiodev", "parser", "pipes", "smtpd",
+    "sndhdr", "spwd", "sre_compile", "sre_constants", "sre_parse", "sunau", "symbol", "telnetlib", "uu", "xdrlib",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn modules_are_sorted() {
-        assert!(MODULES.is_sorted());
+        assert!(MODULES.is_sorted() && DEPRECATED.is_sorted());
+        assert!(DEPRECATED.iter().all(|name| is_standard_library(name)));
         assert!(is_standard_library("os.path") && !is_standard_library("numpy"));
     }
 }

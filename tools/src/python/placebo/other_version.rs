@@ -9,6 +9,7 @@ use super::Random;
 use super::docstrings::string_of;
 use super::syntax::{descendants, is_definition, is_movable, statements};
 use crate::python::nodes::named_children;
+use crate::python::standard_library::is_deprecated;
 use crate::python::{Binding, Definition, Module, flatten, is_standard_library};
 
 /// Maximum number of copied expressions in a function, and of their bytes.
@@ -201,7 +202,7 @@ impl<'m> OtherVersion<'m> {
             }
         }
         let lines = names.into_values().flat_map(|(form, line)| match form {
-            // A fix may remove an import because it fails or gives a warning.
+            // A fix may remove an import because it fails.
             Form::Import => vec![format!("try: {line}"), "except Exception: pass".to_owned()],
             _ => vec![line],
         });
@@ -313,7 +314,8 @@ fn import_line(binding: &Binding) -> (Form, String) {
     let top = from.split('.').next().unwrap_or_default();
     // Names with an underscore need not belong to the library.
     let is_library = is_standard_library(top) && !top.starts_with('_');
-    if is_library && !ACTIVE_MODULES.contains(&top) {
+    // A fix may remove an import because it gives a warning.
+    if is_library && !is_deprecated(top) && !ACTIVE_MODULES.contains(&top) {
         return (Form::Import, binding.statement());
     }
     let form = if is_module {

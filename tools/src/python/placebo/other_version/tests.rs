@@ -148,13 +148,14 @@ fn docstrings_are_added_and_removed() {
 
 #[test]
 fn imports_of_library_are_real() {
-    let other = "import decimal\nimport this\nfrom email.message import Message as M\nimport numpy\n\
-                 f(decimal, this, M, numpy)\n";
+    let other = "import decimal\nimport this\nimport imp\nfrom email.message import Message as M\nimport numpy\n\
+                 f(decimal, this, imp, M, numpy)\n";
     let changed = placebo("x = 1\n", Some(other.into()), 1, LineNumbers::Kept).unwrap();
     for line in [
         "try: import decimal",
         "try: from email.message import Message as M",
         "import colorsys as this",
+        "import colorsys as imp",
         "import colorsys as numpy",
     ] {
         assert!(changed.lines().any(|own| own == line), "{line}: {changed}");
