@@ -29,6 +29,8 @@ const RUNNER_DEPENDENCIES: [&str; 8] = [
     "pygments",
     "tomli",
 ];
+/// Modules of Python that test runners do not import. A project may use their names for modules of its own.
+const FREE_NAMES: [&str; 6] = ["chunk", "formatter", "parser", "profile", "symbol", "trace"];
 /// Reason for test files, and for other files in test folders.
 const IS_TEST: &str = "it is part of the tests";
 
@@ -183,7 +185,8 @@ fn replaced_library(path: &str) -> Option<&str> {
     }?;
     let is_library = is_standard_library(module) || RUNNER_DEPENDENCIES.contains(&module);
     // Names with an underscore need not belong to Python, and its `test` is only for its own tests.
-    (is_library && !module.starts_with('_') && module != "test").then_some(module)
+    let is_free = module.starts_with('_') || module == "test" || FREE_NAMES.contains(&module);
+    (is_library && !is_free).then_some(module)
 }
 
 /// Returns whether a file takes the place of a folder that contains tests.

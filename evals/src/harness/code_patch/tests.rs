@@ -50,6 +50,8 @@ fn modules_in_root_replace_libraries() {
         ("test/__init__.py", None),
         ("__init__.py", None),
         ("_version.py", None),
+        ("parser.py", None),
+        ("profile/__init__.py", None),
         ("setup.py", None),
     ] {
         assert_eq!(replaced_library(path), module, "{path}");
