@@ -10,7 +10,7 @@ use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 use super::runner_use;
 use super::special_files::{
     BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS,
-    STARTUP_MODULES, is_metadata, is_of_startup,
+    STARTUP_MODULES, is_metadata, is_of_startup, module_path,
 };
 use crate::large_stack::on_large_stack;
 
@@ -79,15 +79,19 @@ impl CodePatch {
         for (path, file) in applied.files {
             let before = tree.read(&path)?.map(|content| decode_source(&content));
             let after = file.as_ref().map(|file| decode_source(&file.content));
+            let module = file.as_ref().map(|file| module_path(&path, file));
             let is_fixed = fix.contains_key(&path) && !layout.is_test_file(&path);
             let reason = reason_to_leave_out(&path, before.as_deref(), after.as_deref(), layout)
                 .filter(|reason| *reason != IS_TEST || !is_fixed)
-                .or_else(|| is_of_startup(&path, tree).then_some(RUNS_AT_STARTUP))
+                .or_else(|| {
+                    let module = module.as_ref().unwrap_or(&path);
+                    is_of_startup(module, tree).then_some(RUNS_AT_STARTUP)
+                })
                 .or_else(|| {
                     let is_known = tree.contains(&path) || fix.contains_key(&path);
                     let is_new = |module: &str| !is_known && !tree.has_folder(module);
-                    let replaces = file.is_some() && replaced_library(&path).is_some_and(is_new);
-                    replaces.then_some(REPLACES_LIBRARY)
+                    let library = module.as_deref().and_then(replaced_library);
+                    library.is_some_and(is_new).then_some(REPLACES_LIBRARY)
                 })
                 .or_else(|| {
                     let replaces = file.is_some() && replaces_tests(&path, tree, layout);

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use testwright_sandboxes::repository::{File, FileKind, Files, Tree};
+use testwright_sandboxes::repository::{File, Files, Tree};
 use testwright_tools::python::{code_tokens, is_standard_library};
 use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
 use super::special_files::{
     BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS, is_metadata,
-    is_of_startup,
+    is_of_startup, module_path,
 };
 
 /// Beginnings of the names of pytest's hooks that can change which tests run, or how they come out.
@@ -83,12 +83,7 @@ pub(super) fn reason(
             ));
         }
     }
-    // A link may lead to a package.
-    let module = match now.kind {
-        FileKind::Link if !path.ends_with(".py") => format!("{path}/__init__.py"),
-        _ => path.to_owned(),
-    };
-    if let Some(name) = shadowed_name(&module, files, tree, layout) {
+    if let Some(name) = shadowed_name(&module_path(path, now), files, tree, layout) {
         return Some(format!(
             "adds {path}, which tests would import in the place of `{name}`"
         ));

@@ -1,6 +1,6 @@
 //! Files that Python and pytest use without being asked: settings, compiled code, and modules that run at startup.
 
-use testwright_sandboxes::repository::Tree;
+use testwright_sandboxes::repository::{File, FileKind, Tree};
 
 /// Name endings of bytecode.
 pub(super) const BYTECODE: [&str; 2] = [".pyc", ".pyo"];
@@ -23,6 +23,14 @@ pub(super) const STARTUP_MODULES: [&str; 2] = ["sitecustomize.py", "usercustomiz
 
 /// Modules that run and record tests.
 const RUNNERS: [&str; 5] = ["pytest", "_pytest", "pluggy", "coverage", "unittest"];
+
+/// Returns the path of the module that a file would be for Python. A link may lead to a package.
+pub(super) fn module_path(path: &str, file: &File) -> String {
+    match file.kind {
+        FileKind::Link if !path.ends_with(".py") => format!("{path}/__init__.py"),
+        _ => path.to_owned(),
+    }
+}
 
 /// Returns whether Python loads the file automatically, or in place of a module that runs and records tests. Such a
 /// module takes effect in every folder on the import path, such as the repository or `src`.

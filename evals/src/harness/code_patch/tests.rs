@@ -1,3 +1,5 @@
+use testwright_sandboxes::repository::{File, FileKind};
+
 use super::*;
 
 #[test]
@@ -55,6 +57,15 @@ fn modules_in_root_replace_libraries() {
         ("setup.py", None),
     ] {
         assert_eq!(replaced_library(path), module, "{path}");
+    }
+}
+
+#[test]
+fn links_to_packages_replace_libraries() {
+    for (kind, module) in [(FileKind::Link, Some("iniconfig")), (FileKind::Plain, None)] {
+        let content = b"pkg/config".to_vec();
+        let path = module_path("iniconfig", &File { content, kind });
+        assert_eq!(replaced_library(&path), module);
     }
 }
 
