@@ -10,6 +10,7 @@ use crate::python::indentation::indentation;
 use crate::python::{Definition, Module, flatten};
 use crate::similarity::most_similar;
 use crate::tool::{Result, ToolError, refusal};
+use crate::tools::line_numbers::end_line;
 use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
 
@@ -198,8 +199,9 @@ fn definition(path: &str, now: &str, name: &str, new: &str) -> Result<(usize, us
     let last = definition.last.min(lines.len());
     let (start, end) = (bytes(&lines[..first - 1]), bytes(&lines[..last]));
     let prefix = indentation(lines.get(definition.first - 1).copied().unwrap_or_default());
-    let new = reindented(new.trim_matches('\n').trim_end(), prefix);
-    Ok((start, end, new + "\n"))
+    let mut new = reindented(new.trim_matches('\n').trim_end(), prefix);
+    end_line(&mut new);
+    Ok((start, end, new))
 }
 
 fn check(path: &str, was: &str, after: &str) -> Result<()> {

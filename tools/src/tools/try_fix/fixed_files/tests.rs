@@ -31,6 +31,8 @@ fn function_replacement_keeps_decorators() {
         own.starts_with("class A:\n    @cached\n    def f(self): return 3\n\n    def g"),
         "{own}"
     );
+    let last = CODE.find("    def g").unwrap();
+    assert_eq!(of("A.g", "").unwrap(), &CODE[..last]);
     assert!(of("A.ff", "").unwrap_err().contains("nearest are: A.f"));
 }
 
