@@ -82,7 +82,7 @@ async fn invalid_frames_end_relay() {
         frame(DATA, 5, &vec![0; CHUNK]),
     ];
     let (text, count) = relay_output(stray.concat()).await;
-    assert_eq!((text.contains("eof"), count), (true, 1), "{text}");
+    assert_eq!((text.contains("end of file"), count), (true, 1), "{text}");
 }
 
 #[tokio::test]
