@@ -39,9 +39,14 @@ pub fn find(version: &str) -> Result<Interpreter> {
         let message = format!("Python {version} is not a version of the form X.Y");
         return Err(SandboxError::input(message));
     }
-    let others = installed(version).into_iter().filter(|it| !it.is_release);
-    let others = others.map(|it| it.executable);
-    for candidate in candidates(version).chain(unversioned()).chain(others) {
+    let (releases, others): (Vec<_>, Vec<_>) =
+        installed(version).into_iter().partition(|it| it.is_release);
+    let executables = |all: Vec<Installed>| all.into_iter().map(|it| it.executable);
+    let on_path = on_path(version).into_iter().chain(unversioned());
+    for candidate in executables(releases)
+        .chain(on_path)
+        .chain(executables(others))
+    {
         if let Some(interpreter) = ask(&candidate, version)? {
             return Ok(interpreter);
         }
