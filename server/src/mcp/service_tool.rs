@@ -108,11 +108,11 @@ impl ServiceCall<'_> {
 /// The effects of a service.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Effects {
-    /// It leaves nothing behind.
+    /// The service leaves nothing behind.
     Reads,
-    /// It creates something new with each call.
+    /// The service creates something new with each call.
     Creates,
-    /// It removes something that an earlier call created.
+    /// The service removes something that an earlier call created.
     Removes,
 }
 

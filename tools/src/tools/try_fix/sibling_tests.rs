@@ -29,7 +29,7 @@ pub(super) struct TrialScope {
     pub own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
-    /// How the tests were requested.
+    /// Words for how the tests were requested.
     chosen: &'static str,
 }
 
@@ -150,11 +150,11 @@ struct SiblingTest {
 /// The part that the fix has in the failure of a sibling.
 #[derive(PartialEq, Eq)]
 enum Verdict {
-    /// It passes without the fix.
+    /// The sibling passes without the fix.
     Broken,
-    /// It fails without the fix, too.
+    /// The sibling fails without the fix, too.
     FailsAnyway,
-    /// It passes with the fix if it runs with the other failing siblings only.
+    /// The sibling passes with the fix if it runs with the other failing siblings only.
     FailsAmongOthers,
     Unknown,
 }
